@@ -17,17 +17,37 @@ namespace gradcube::shared {
 // round: of what is saved all servers get the plane in the place of the key's weights, and what is
 // in the buffers does not matter; of what is loaded the aggregator takes the plane from the one
 // trainer that has it. Plane 0, the weights, comes last.
+//
+// A hub that accumulates has steps of two kinds of rounds. Their owner adds gradients that are
+// accumulated to an array of its own, and what comes back is norms of it. What is applied is the
+// optimizer's step with all that was accumulated, times a scale; the scale 0 drops it, and takes no
+// step. Weights that are pushed, restored or loaded drop it, too.
 enum class PushKind : std::uint8_t {
   gradients = 0,
   weights = 1,
   restored = 2,
   saved = 3,
-  loaded = 4
+  loaded = 4,
+  accumulated = 5,
+  applied = 6
 };
-inline constexpr unsigned kPushKinds = 5;
+inline constexpr unsigned kPushKinds = 7;
 
 constexpr bool is_of_plane(PushKind kind) {
   return kind == PushKind::saved || kind == PushKind::loaded;
+}
+
+constexpr bool has_gradients(PushKind kind) {
+  return kind == PushKind::gradients || kind == PushKind::accumulated;
+}
+constexpr bool has_rate(PushKind kind) {
+  return kind == PushKind::gradients || kind == PushKind::applied;
+}
+
+// A scale that may be applied, as a float: rounding makes no 0 of another number.
+constexpr bool is_scale(double scale) {
+  return scale == 0 || (scale >= std::numeric_limits<float>::denorm_min() &&
+                        scale <= std::numeric_limits<float>::max());
 }
 
 // A learning rate that may be pushed, but for kOwnRate. An aggregator is told it as a float.

@@ -38,6 +38,7 @@
 #include <string_view>
 
 #include "trainer/push_kind.h"
+#include "trainer/shared_hub.h"
 
 namespace gradcube::shared {
 
@@ -135,18 +136,22 @@ struct SubmittedMessage {
 
 // Of a push count and dtype are the key's, and the buffer is as long as the key's gradients; of
 // what is restored it is the key's weights, and behind them its arrays, as restored_array() says:
-// where the weights have 16 bits, these as float32; then the optimizer's. A trainer pushes a key
+// where the weights have 16 bits, these as float32; then the optimizer's. What is applied has no
+// buffer, and the offset of any empty one. A trainer pushes a key
 // again when its last push of it has ended. A field that the push's kind has not is 0.
 struct SubmittedPush {
   std::uint32_t key;  // its number among those of the hub, ordered by name
   std::uint32_t hub;  // its number
-  double rate;        // of gradients: the learning rate, or kOwnRate for the optimizer's own
+  // Of gradients and of what is applied: the learning rate, or kOwnRate for the optimizer's own.
+  double rate;
   // How many steps the optimizer has taken: of what is restored; of what is loaded one more, from
   // the trainer that has the plane in its buffer, the first of its server.
   std::uint64_t steps;
-  std::uint32_t digest;  // of weights: the CRC32C of their bytes, by which all push the same
-  std::uint8_t kind;     // PushKind
-  std::uint8_t plane;    // of what is saved or loaded
+  // Of weights: the CRC32C of their bytes, by which all push the same. Of what is applied: the bits
+  // of the scale, a float.
+  std::uint32_t digest;
+  std::uint8_t kind;   // PushKind
+  std::uint8_t plane;  // of what is saved or loaded
   std::uint16_t reserved;
 };
 
@@ -177,7 +182,9 @@ struct Completion {
   std::uint64_t request;
   std::int32_t code;
   std::uint32_t notice;  // the number of the Notice that says why; 0 if there is none
-  std::uint64_t bytes;   // of a send or a receive: of the message; else 0
+  // Of a send or a receive: of the message. Of an accumulated push: the bits of a float64, the sum
+  // of the squares of what is accumulated of the key. Else 0.
+  std::uint64_t bytes;
 };
 static_assert(sizeof(Completion) == 24);
 static_assert(kCompletions + kRingEntries * sizeof(Completion) <= kHeapOffset);
@@ -311,27 +318,6 @@ struct EndHub {
   std::uint32_t number = 0;
 };
 
-inline constexpr std::uint32_t kSynchronous = UINT32_MAX;
-inline constexpr std::uint32_t kMostAggregators = 20;  // as a plan has threads
-// A hub's table: this, `optimizer_bytes` of text, `aggregators` numbers of servers without trainers
-// of the job, in 32 bits, and `keys` times a HubTableKey with the bytes of its name behind it.
-// Nothing is aligned. The text is control/checkpoint/key_optimizers.h's.
-struct HubTable {
-  std::uint64_t chunk_bytes;
-  std::uint32_t keys;
-  std::uint32_t optimizer_bytes;
-  std::uint32_t aggregators;  // how many
-  // With aggregators: how many rounds a server may be ahead of the slowest one, or kSynchronous
-  // for rounds that all servers have together.
-  std::uint32_t staleness;
-};
-
-struct HubTableKey {
-  std::uint64_t elements;
-  std::uint32_t name_bytes;
-  std::uint32_t dtype;  // gradcube_dtype, of the gradients
-};
-
 // How many arrays of float32 a key with the optimizer's `states` has beside its weights, and where
 // the one with this number, from 0, begins in what is restored; of the number behind the last,
 // where all ends.
@@ -345,36 +331,6 @@ constexpr std::uint64_t restored_array(std::uint64_t elements, std::uint64_t ele
   };
   return align(elements * element_bytes) + number * align(elements * sizeof(float));
 }
-
-// What a server owns of its hub. It lies in the hub's memory behind the weights, with `ranges`
-// times a HubRange behind it, by key and first element, without overlap. The daemon writes it
-// before hub_made, and its end later.
-struct HubHeader {
-  std::uint32_t ranges;
-  std::uint32_t rule;  // aggregation::OptimizerRule
-  // lr, momentum, dampening, beta1, beta2, eps, weight-decay, clip.
-  double settings[8];
-  // How the hub has ended: a GRADCUBE_E... code, and the number of the notice that says why, which
-  // is written before it; 0 while the hub is there. The weights stay as the last step left them.
-  std::int32_t end_code;
-  std::uint32_t end_notice;
-  // Not 0 while all of the memory is there: whoever has copied some of it looks again.
-  std::uint32_t readable;
-  std::uint32_t reserved;
-};
-
-// Where the daemon has what it owns of a key, from the begin of the hub's memory: the weights in
-// float32 (of a key of float32, those of which all are read), and the optimizer's state; 0 where it
-// has none. Read them while no push of the key by this server's trainers is in flight.
-struct HubRange {
-  std::uint32_t key;  // by name
-  std::uint32_t reserved;
-  std::uint64_t first_element;
-  std::uint64_t elements;
-  std::uint64_t arrays[3];
-};
-
-inline constexpr std::uint64_t kMostHubTableBytes = std::uint64_t{1} << 25;
 
 struct Notice {
   MessageType type;

@@ -42,8 +42,8 @@ std::optional<unsigned> HubBoard::latest(std::uint32_t number) const {
 }
 
 std::uint64_t HubBoard::needs(std::size_t keys, unsigned trainers, std::size_t executors) {
-  return keys *
-         (sizeof(Key) + trainers * sizeof(std::uint64_t) + (executors + 1) * sizeof(std::uint32_t));
+  return keys * (sizeof(Key) + trainers * sizeof(std::uint64_t) + executors * sizeof(double) +
+                 (executors + 1) * sizeof(std::uint32_t));
 }
 
 }  // namespace gradcube::dataplane

@@ -15,6 +15,7 @@
 #define GRADCUBE_DATAPLANE_HUB_HUB_BOARD_H_
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -39,7 +40,7 @@ class HubBoard {
     std::uint64_t request = 0;
     PushKind kind{};
     double learning_rate = 0;
-    std::uint64_t digest = 0;  // of weights
+    std::uint64_t digest = 0;  // of weights, and of what is applied
     std::uint8_t* buffer = nullptr;
     // Of what is restored or loaded. The first trainer's count.
     std::uint64_t steps = 0;
@@ -62,7 +63,8 @@ class HubBoard {
   // Pushes that have not ended, of all trainers.
   std::uint64_t in_flight() const { return in_flight_; }
 
-  // Calls end(local, request) for each push whose round has ended. Returns how many rounds have.
+  // Calls end(local, request, squares) for each push whose round has ended; squares: of all that is
+  // accumulated of the key, if the round has. Returns how many rounds have.
   // is_sound(): whether all that executors have told so far may be believed. It is asked behind
   // each end that is there to be read, so that it knows all that its executor knew; where it says
   // no, the rest waits for the next call.
@@ -81,7 +83,7 @@ class HubBoard {
     }
     return rounds;
   }
-  // The same for all that is in flight: nothing will end any more.
+  // The same for all that is in flight: nothing will end any more, and no squares mean anything.
   template <typename End>
   void fail_all(const End& end) {
     for (std::uint32_t key = 0; key < keys_.size(); ++key) finish(key, end);
@@ -94,7 +96,10 @@ class HubBoard {
     return executors_[executor].pushed.next();
   }
   const HubPush& pushed(std::uint32_t key) const { return keys_[key].push; }
-  void end(std::size_t executor, std::uint32_t key) { executors_[executor].ends.tell(key); }
+  void end(std::size_t executor, std::uint32_t key, double squares = 0) {
+    executors_[executor].squares[key] = squares;
+    executors_[executor].ends.tell(key);
+  }
 
   // Bytes that a board takes.
   static std::uint64_t needs(std::size_t keys, unsigned trainers, std::size_t executors);
@@ -111,19 +116,23 @@ class HubBoard {
     std::uint64_t steps = 0;
 
     void note_end() {
-      if (push.kind == PushKind::gradients) ++steps;
+      const bool drops = push.kind == PushKind::applied &&
+                         std::bit_cast<float>(static_cast<std::uint32_t>(push.digest)) == 0;
+      if (shared::has_rate(push.kind) && !drops) ++steps;
       if (push.kind == PushKind::weights) steps = 0;
       if (push.kind == PushKind::restored) steps = push.steps;
     }
   };
   struct Executor {
-    Executor(const KeyLog& log, std::size_t keys) : pushed(log), ends(keys), ended(ends) {}
+    Executor(const KeyLog& log, std::size_t keys)
+        : pushed(log), ends(keys), ended(ends), squares(keys) {}
     Executor(const Executor&) = delete;
     Executor& operator=(const Executor&) = delete;
 
     KeyLog::Reader pushed;
     KeyLog ends;
     KeyLog::Reader ended;
+    std::vector<double> squares;  // by key, of the round that has ended last
   };
 
   static std::uint32_t bit_of(unsigned local) { return std::uint32_t{1} << local; }
@@ -131,11 +140,18 @@ class HubBoard {
   std::size_t place(std::uint32_t key, unsigned local) const {
     return std::size_t{key} * trainers_ + local;
   }
+  // Always in one order, so all servers have the same bits.
+  double squares_of(std::uint32_t key) const {
+    if (keys_[key].push.kind != PushKind::accumulated) return 0;
+    double sum = 0;
+    for (const Executor& executor : executors_) sum += executor.squares[key];
+    return sum;
+  }
   template <typename End>
   void finish(std::uint32_t key, const End& end) {
     for (unsigned local = 0; local < trainers_; ++local) {
       if (may_push(key, local)) continue;
-      end(local, requests_[place(key, local)]);
+      end(local, requests_[place(key, local)], squares_of(key));
       keys_[key].pushers &= ~bit_of(local);
       --in_flight_;
     }

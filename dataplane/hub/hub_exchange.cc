@@ -8,6 +8,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "control/plan/base/byte_range.h"
+
 namespace gradcube::dataplane {
 
 using aggregation::DataType;
@@ -45,6 +47,7 @@ void HubExchange::allocate() {
   std::uint64_t counts = 0;
   std::uint64_t landing = 0;
   std::uint64_t owned = 0;
+  std::uint64_t norms = 0;
   std::map<std::uint32_t, std::uint32_t> slots;  // by their bytes
   chunks_.reserve(context_.execution.chunks.size());
   for (const std::uint32_t number : context_.execution.chunks) {
@@ -65,9 +68,11 @@ void HubExchange::allocate() {
                        .bits = bits,
                        .counts = counts,
                        .landing = landing,
-                       .state = owned});
+                       .state = owned,
+                       .norms = norms});
     bits += shape.bits;
     counts += shape.counts;
+    norms += control::units_of(place.bytes).count;
     landing += shape.landing_places;
     for (unsigned w = 0; w < schedule_.steps(); ++w) {
       if (shape.landings[w] != 0) slots[shape.slot[w]] += shape.landings[w];
@@ -77,15 +82,13 @@ void HubExchange::allocate() {
   bits_.resize(bits / kWordBits);
   counts_.resize(counts);
   landed_.resize(landing);
-  for (const auto& [slot_bytes, count] : slots) pools_.emplace_back(slot_bytes, count);
-  for (HubShape& shape : shapes_) {
-    for (unsigned w = 0; w < schedule_.steps(); ++w) {
-      shape.pool[w] =
-          static_cast<std::uint32_t>(std::distance(slots.begin(), slots.find(shape.slot[w])));
-    }
-  }
+  find_pools(slots);
   if (context_.staleness.has_value() && context_.trainers == 0) {
     stale_.emplace(*context_.staleness, chunks_.size(), schedule_.step(0).peers, landing);
+  }
+  if (context_.accumulates) {
+    norms_.resize(norms);
+    rounded_.resize(context_.segment_bytes);
   }
   find_arrays();
   sends_.resize(control::kStages * first_peer_[schedule_.steps()]);
@@ -98,10 +101,20 @@ void HubExchange::allocate() {
   }
 }
 
+void HubExchange::find_pools(const std::map<std::uint32_t, std::uint32_t>& slots) {
+  for (const auto& [slot_bytes, count] : slots) pools_.emplace_back(slot_bytes, count);
+  for (HubShape& shape : shapes_) {
+    for (unsigned w = 0; w < schedule_.steps(); ++w) {
+      shape.pool[w] =
+          static_cast<std::uint32_t>(std::distance(slots.begin(), slots.find(shape.slot[w])));
+    }
+  }
+}
+
 void HubExchange::find_arrays() {
   state_ = needs(context_).state;
   float* next = context_.state;
-  for (std::size_t i = 0; i < kHubArrays; ++i) {
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
     if (!state_.has[i]) continue;
     arrays_[i] = next;
     next += state_.stride();
@@ -110,34 +123,11 @@ void HubExchange::find_arrays() {
 
 // Rounds ---------------------------------------------------------------------
 
-// Of what differs, one pair in 2^32 has the same digest.
-std::uint32_t HubExchange::digest_of(const HubPush& push) const {
-  std::uint64_t bits = 0;
-  switch (push.kind) {
-    case PushKind::gradients: {
-      // Where zero has a sign it loses it here: the two are the same rate.
-      const double rate = push.learning_rate + 0.0;
-      if (context_.rates_are_told) return std::bit_cast<std::uint32_t>(static_cast<float>(rate));
-      bits = std::bit_cast<std::uint64_t>(rate);
-      break;
-    }
-    case PushKind::weights:
-      bits = push.digest;
-      break;
-    case PushKind::restored:
-      bits = push.steps;
-      break;
-    case PushKind::saved:
-      break;
-    case PushKind::loaded:
-      return static_cast<std::uint32_t>(push.steps);
-  }
-  return static_cast<std::uint32_t>((bits * 0x9e3779b97f4a7c15U) >> 32);
-}
-
 void HubExchange::push(std::uint32_t number, const HubPush& push) {
   KeyState& key = keys_[number];
   key.push = push;
+  key.told = {static_cast<float>(push.learning_rate),
+              std::bit_cast<float>(static_cast<std::uint32_t>(push.digest))};
   key.left = key.chunks;
   ++pushed_;
   if (key.chunks == 0) return tell_end(number);
@@ -187,25 +177,6 @@ void HubExchange::begin_chunk(ChunkState& chunk) {
 // The first one counts.
 void HubExchange::disagree(const ChunkState& chunk) {
   if (!disagreement_.has_value()) disagreement_ = place_of(chunk).key;
-}
-
-// The optimizer's numbers are those of all chunks of a key.
-void HubExchange::count_step(std::uint32_t number) {
-  KeyState& key = keys_[number];
-  switch (key.push.kind) {
-    case PushKind::gradients:
-      key.numbers = step_of(number, key.push.learning_rate, ++key.steps);
-      break;
-    case PushKind::weights:
-      key.steps = 0;
-      break;
-    case PushKind::restored:
-      key.steps = key.push.steps;
-      break;
-    case PushKind::saved:
-    case PushKind::loaded:  // load_plane() knows them
-      break;
-  }
 }
 
 // Forgets what the aggregation of the round before has left. All of it has been used: see Rounds.
@@ -259,7 +230,8 @@ bool HubExchange::arrive(const HubStream& from, const HubLabel& label, const std
   const auto part =
       layout_of(chunk).part_received(schedule_, from.stage, from.step, from.offset, label.position);
   const SegmentRange range =
-      layout_of(chunk).segment(schedule_, from.step, part.offset, part.position);
+      carried(from.stage, label.kind,
+              layout_of(chunk).segment(schedule_, from.step, part.offset, part.position));
   if (range.bytes != bytes || !may_come(chunk, label)) return false;
   return from.stage == Stage::aggregation ? take_contribution(chunk, from, label, payload, bytes)
                                           : take_result(chunk, from, label, payload, range);
@@ -273,10 +245,11 @@ bool HubExchange::take_contribution(ChunkState& chunk, const HubStream& from, co
     }
     if (!is_together(chunk, from, label)) return false;
   }
+  if (label.kind == PushKind::applied && context_.trainers == 0 && bytes == 0) return false;
   if (label.round == on_wire(chunk.opened + 1) && may_open(chunk)) {
     const bool is_loaded = label.kind == PushKind::loaded;
     open_round(chunk, label.kind, label.plane, is_loaded ? 0 : label.digest);
-    if (context_.trainers == 0) open_without_trainers(chunk);
+    if (context_.trainers == 0) open_without_trainers(chunk, payload);
   } else if (label.round != on_wire(chunk.opened) || chunk.opened == 0) {
     return false;
   }
@@ -304,27 +277,6 @@ bool HubExchange::take_contribution(ChunkState& chunk, const HubStream& from, co
   return true;
 }
 
-// The first contribution begins the round: there is no push.
-void HubExchange::open_without_trainers(ChunkState& chunk) {
-  KeyState& key = keys_[place_of(chunk).key];
-  ++chunk.pushes;
-  chunk.pushed = true;
-  if (chunk.pushes <= key.rounds) {
-    // Another chunk of the key was the first. The key's numbers are those that it came with.
-    if (chunk.kind != key.push.kind || chunk.plane != key.push.plane ||
-        chunk.digest != key.digest) {
-      disagree(chunk);
-    }
-    return;
-  }
-  key.rounds = chunk.pushes;
-  key.push.kind = chunk.kind;
-  key.push.plane = chunk.plane;
-  key.digest = chunk.digest;
-  key.push.learning_rate = std::bit_cast<float>(chunk.digest);
-  count_step(place_of(chunk).key);
-}
-
 bool HubExchange::take_result(ChunkState& chunk, const HubStream& from, const HubLabel& label,
                               const std::uint8_t* payload, const SegmentRange& range) {
   if (chunk.ended == chunk.pushes || label.round != on_wire(chunk.pushes)) return false;
@@ -336,7 +288,7 @@ bool HubExchange::take_result(ChunkState& chunk, const HubStream& from, const Hu
   if (bit(here)) return false;
   set_bit(here);
   if (range.bytes != 0) {
-    std::memcpy(weights_of(chunk) + range.begin, payload, range.bytes);
+    std::memcpy(results_of(chunk, label.kind) + range.begin, payload, range.bytes);
   }
   ++chunk.results;
   advance_results(chunk, from.step);
@@ -382,6 +334,7 @@ void HubExchange::end_if_complete(ChunkState& chunk) {
   if (chunk.opened == chunk.pushes && chunk.reductions != shape.reductions) return;
   ++chunk.ended;
   const std::uint32_t key = place_of(chunk).key;
+  if (keys_[key].push.kind == PushKind::accumulated) add_squares(chunk);
   if (context_.trainers != 0 && --keys_[key].left == 0) tell_end(key);
 }
 

@@ -22,6 +22,12 @@
 // come now, and what has come before. What fits can make this hub's weights wrong, or its rounds
 // endless, and nothing else.
 //
+// Accumulated rounds (PushKind). The owner adds the last contributions to an array of its own. What
+// goes out as results is the norm of each unit of 64 bytes (byte_range.h) of what is accumulated by
+// then, as a float. Every server keeps those of all chunks in their order, and has the same bits of
+// their sum as all others, whatever the plan and the order of arrivals. What is applied is
+// contributed without gradients. So a step of both takes hardly more bytes than one round.
+//
 // Landing. What arrives before all that it is added with is copied to a slot. Slots are taken from
 // stacks, so the same few are used again and again, and lie in the caches, as long as little waits;
 // there is one for each contribution that a round can have. The last contribution to come is added
@@ -41,6 +47,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -50,59 +57,14 @@
 #include "control/hub/hub_model.h"
 #include "control/plan/collective_layout.h"
 #include "control/plan/thread_schedule.h"
+#include "dataplane/hub/hub_labels.h"
 #include "dataplane/hub/hub_queues.h"
 #include "dataplane/hub/hub_shapes.h"
 #include "dataplane/hub/hub_state.h"
 #include "dataplane/hub/landing_slots.h"
 #include "dataplane/hub/stale_peers.h"
-#include "trainer/push_kind.h"
 
 namespace gradcube::dataplane {
-
-using shared::PushKind;
-
-// What a server's trainers push of a key, all at once.
-struct HubPush {
-  PushKind kind = PushKind::gradients;
-  std::uint8_t plane = 0;    // of what is saved or loaded
-  double learning_rate = 0;  // of gradients
-  std::uint64_t digest = 0;  // of weights: of their bytes, as the trainers say
-  // Of what is restored: that the optimizer has taken. Of what is loaded one more, in 32 bits, at
-  // the trainer that has it; 0 at others.
-  std::uint64_t steps = 0;
-  // Of each trainer of the server: the key's values, `trainers` of them.
-  std::array<std::uint8_t*, control::kMaxLocalTrainers> buffers{};
-  // Of what is restored: the arrays of the whole key (hub_state.h).
-  std::array<const float*, kHubArrays> arrays{};
-};
-
-// What tells servers which bytes a segment has.
-struct HubLabel {
-  std::uint32_t chunk = 0;
-  std::uint32_t position = 0;  // in its stream, over all rounds of a ring
-  std::uint8_t round = 0;      // of the chunk's; the low 8 bits
-  PushKind kind{};
-  std::uint8_t plane = 0;
-  // Of a contribution, in 32 bits: by which learning rate its trainers want to step, which weights
-  // they push, or how many steps they restore. Where the root has no trainers, the rate itself, as
-  // a float; and of what is loaded the steps, as HubPush has them.
-  std::uint32_t digest = 0;
-
-  bool operator==(const HubLabel&) const = default;
-};
-
-// One of the streams that this server has: of a stage and a step, to or from the peer at an offset.
-struct HubStream {
-  control::Stage stage{};
-  unsigned step = 0;
-  unsigned offset = 0;
-};
-
-struct HubSegment {
-  HubLabel label;
-  const std::uint8_t* payload = nullptr;
-  std::uint32_t bytes = 0;
-};
 
 struct HubExchangeContext {
   const control::hub::HubModel& model;
@@ -120,6 +82,7 @@ struct HubExchangeContext {
   // The same, and each server's gradients are stepped with alone, at most so many rounds ahead of
   // the slowest one's (stale_peers.h).
   std::optional<std::uint32_t> staleness;
+  bool accumulates;       // rounds may be accumulated and applied; not with a staleness
   std::uint8_t* weights;  // model.bytes() of them; the same of all executors of the server
   float* state;           // as needs() says: zeros
 };
@@ -168,6 +131,10 @@ class HubExchange {
   // or with another learning rate. Its round cannot end.
   const std::optional<std::uint32_t>& disagreement() const { return disagreement_; }
 
+  // Of a key whose accumulated round has ended here: the sum of the squares of what all owners have
+  // accumulated of its chunks here.
+  double squares(std::uint32_t key) const;
+
   // How many segments can be sent.
   std::uint64_t waiting(const HubStream& to) const { return sends_[number_of(to)].segments; }
   // Calls wake(number) for each stream that more can be sent to since it was called last. Streams
@@ -191,6 +158,7 @@ class HubExchange {
   std::optional<std::uint32_t> next_ended();
 
  private:
+  using SegmentRange = control::SegmentRange;
   using Stage = control::Stage;
   static constexpr std::uint64_t kWordBits = 64;
 
@@ -202,6 +170,8 @@ class HubExchange {
     std::uint64_t counts = 0;   // its first in counts_
     std::uint64_t landing = 0;  // its first in landed_
     std::uint64_t state = 0;    // its first owned element in the optimizer's arrays
+    std::uint64_t norms = 0;    // its first in norms_
+    double squares = 0;         // the sum of theirs
     // Rounds: those of which something has been pushed or contributed here, those that were pushed
     // here, whose results go out, and that have ended here. Each is at most the one before it.
     std::uint32_t opened = 0;
@@ -220,6 +190,7 @@ class HubExchange {
   };
   struct KeyState {
     HubPush push;
+    HubNumbers told{};  // of what is applied
     aggregation::OptimizerStep numbers{};
     std::uint64_t steps = 0;        // that the optimizer has taken
     std::uint32_t first_chunk = 0;  // in chunks_
@@ -283,6 +254,7 @@ class HubExchange {
   void give_back(const ChunkState& chunk, unsigned w, std::uint32_t position);
 
   void allocate();
+  void find_pools(const std::map<std::uint32_t, std::uint32_t>& slots);
   void find_arrays();
   void disagree(const ChunkState& chunk);
   void count_step(std::uint32_t number);
@@ -294,33 +266,40 @@ class HubExchange {
   std::uint32_t digest_of(const HubPush& push) const;
   void open_round(ChunkState& chunk, PushKind kind, std::uint8_t plane, std::uint32_t digest);
   bool may_open(const ChunkState& chunk) const;
-  void open_without_trainers(ChunkState& chunk);
+  void open_without_trainers(ChunkState& chunk, const std::uint8_t* payload);
   void reset_sends(const ChunkState& chunk, Stage stage);
   bool all_sent(const ChunkState& chunk, Stage stage) const;
 
   bool take_contribution(ChunkState& chunk, const HubStream& from, const HubLabel& label,
                          const std::uint8_t* payload, std::uint32_t bytes);
   bool take_result(ChunkState& chunk, const HubStream& from, const HubLabel& label,
-                   const std::uint8_t* payload, const control::SegmentRange& range);
+                   const std::uint8_t* payload, const SegmentRange& range);
 
   bool has_sum(const ChunkState& chunk, unsigned w, unsigned r, std::uint32_t position) const;
   void reduce_if_complete(ChunkState& chunk, unsigned w, std::uint32_t position);
   void enter_ring(ChunkState& chunk, unsigned w, const control::StreamPositions::NextStep& sum);
-  void combine(ChunkState& chunk, unsigned w, std::uint32_t position, control::SegmentRange range,
+  void combine(ChunkState& chunk, unsigned w, std::uint32_t position, SegmentRange range,
                bool is_last);
-  unsigned find_sources(ChunkState& chunk, unsigned w, std::uint32_t position,
-                        control::SegmentRange range);
+  unsigned find_sources(ChunkState& chunk, unsigned w, std::uint32_t position, SegmentRange range);
   void add_local(const ChunkState& chunk);
-  void step(ChunkState& chunk, unsigned sources, control::SegmentRange range,
+  aggregation::OptimizerArrays arrays_at(const ChunkState& chunk, SegmentRange range) const;
+  void step(ChunkState& chunk, unsigned sources, SegmentRange range,
             const aggregation::OptimizerStep& numbers);
-  void assign(const ChunkState& chunk, const void* values, control::SegmentRange range);
-  void restore(const ChunkState& chunk, control::SegmentRange range);
+  void assign(const ChunkState& chunk, const void* values, SegmentRange range);
+  void restore(const ChunkState& chunk, SegmentRange range);
+  void write_rounded(const ChunkState& chunk, SegmentRange range);
+  // hub_exchange_accumulate.cc
+  static SegmentRange carried(Stage stage, PushKind kind, SegmentRange range);
+  void accumulate(const ChunkState& chunk, unsigned sources, SegmentRange range);
+  void apply(const ChunkState& chunk, SegmentRange range);
+  void drop_accumulated(const ChunkState& chunk, SegmentRange range);
+  void add_squares(ChunkState& chunk) const;
+  std::uint8_t* results_of(const ChunkState& chunk, PushKind kind);
   // hub_exchange_planes.cc
   bool may_come(const ChunkState& chunk, const HubLabel& label) const;
   bool fits(ChunkState& chunk, const HubStream& from, const HubLabel& label);
-  void save_plane(const ChunkState& chunk, control::SegmentRange range);
-  void load_plane(ChunkState& chunk, unsigned w, std::uint32_t position,
-                  control::SegmentRange range);
+  void save_plane(const ChunkState& chunk, SegmentRange range);
+  void load_plane(ChunkState& chunk, unsigned w, std::uint32_t position, SegmentRange range);
   const std::uint8_t* spread_values(const ChunkState& chunk, const HubLabel& label) const;
   // hub_exchange_stale.cc
   bool take_alone(ChunkState& chunk, const HubStream& from, const HubLabel& label,
@@ -328,19 +307,18 @@ class HubExchange {
   bool may_open_alone(const ChunkState& chunk, unsigned offset) const;
   void open_alone(ChunkState& chunk, unsigned offset, std::uint32_t digest);
   void forget_results(ChunkState& chunk, unsigned offset);
-  control::SegmentRange range_of(const ChunkState& chunk, unsigned offset,
-                                 std::uint32_t position) const;
+  SegmentRange range_of(const ChunkState& chunk, unsigned offset, std::uint32_t position) const;
   void step_alone(ChunkState& chunk, unsigned offset, std::uint32_t position);
   void step_with_held(ChunkState& chunk);
   bool is_together(ChunkState& chunk, const HubStream& from, const HubLabel& label);
   bool may_open_together(const ChunkState& chunk, const StalePeers::Peer& peer);
   void open_together(ChunkState& chunk, PushKind kind);
-  void keep_results(ChunkState& chunk, std::uint32_t position, control::SegmentRange range);
+  void keep_results(ChunkState& chunk, std::uint32_t position, SegmentRange range);
   unsigned place_of_source(unsigned offset) const;
   const StalePeers::Peer* alone(const ChunkState& chunk, const HubStream& to) const;
   const std::uint8_t* stale_result(const ChunkState& chunk, unsigned offset,
                                    std::uint32_t position) const;
-  std::uint64_t state_at(const ChunkState& chunk, control::SegmentRange range) const {
+  std::uint64_t state_at(const ChunkState& chunk, SegmentRange range) const {
     return chunk.state +
            (range.begin - shape_of(chunk).owned.begin) / aggregation::element_bytes(type_of(chunk));
   }
@@ -377,9 +355,12 @@ class HubExchange {
   };
   Arriving arriving_;
   HubStateShape state_;
-  // Of what is owned: 16-bit weights in float32, and the optimizer's state; null where not needed.
-  std::array<float*, kHubArrays> arrays_{};
-  std::optional<StalePeers> stale_;  // of an asynchronous hub's root
+  // Of what is owned: 16-bit weights in float32, the optimizer's state, and what is accumulated;
+  // null where not needed.
+  std::array<float*, kHubArrays + 1> arrays_{};
+  std::vector<float> norms_;           // of each unit of a chunk, by ChunkState::norms
+  std::vector<std::uint8_t> rounded_;  // what optimize() rounds and nobody wants
+  std::optional<StalePeers> stale_;    // of an asynchronous hub's root
   std::optional<std::uint32_t> disagreement_;
   std::vector<const void*> sources_;
   HubKeyRing beginning_;  // keys with chunks that have not begun

@@ -97,12 +97,17 @@ void HubExchange::combine(ChunkState& chunk, unsigned w, std::uint32_t position,
   const unsigned sources = find_sources(chunk, w, position, range);
   if (chunk.kind == PushKind::saved) return save_plane(chunk, range);
   if (chunk.kind == PushKind::loaded) return load_plane(chunk, w, position, range);
-  if (chunk.kind != PushKind::gradients) {
+  if (chunk.kind == PushKind::applied) {
+    if (is_last) apply(chunk, range);
+    return;
+  }
+  if (!shared::has_gradients(chunk.kind)) {
     // All have the same, or only this server has what is right.
     const bool has_own = context_.trainers != 0;
     if (is_last) assign(chunk, has_own ? own_values(chunk) + range.begin : sources_[0], range);
     return;
   }
+  if (is_last && chunk.kind == PushKind::accumulated) return accumulate(chunk, sources, range);
   if (is_last) return step(chunk, sources, range, keys_[place_of(chunk).key].numbers);
   const DataType type = type_of(chunk);
   const std::size_t count = range.bytes / aggregation::element_bytes(type);
@@ -135,7 +140,7 @@ unsigned HubExchange::find_sources(ChunkState& chunk, unsigned w, std::uint32_t 
 
 // The first trainer's buffer gets the sum of all of this server.
 void HubExchange::add_local(const ChunkState& chunk) {
-  if (context_.trainers < 2 || chunk.kind != PushKind::gradients) return;
+  if (context_.trainers < 2 || !shared::has_gradients(chunk.kind)) return;
   const DataType type = type_of(chunk);
   const std::size_t size = aggregation::element_bytes(type);
   const control::hub::Chunk& place = place_of(chunk);
@@ -147,23 +152,26 @@ void HubExchange::add_local(const ChunkState& chunk) {
                                                              context_.trainers, place.elements);
 }
 
+aggregation::OptimizerArrays HubExchange::arrays_at(const ChunkState& chunk,
+                                                    SegmentRange range) const {
+  const std::uint64_t state = state_at(chunk, range);
+  std::uint8_t* weights = weights_of(chunk) + range.begin;
+  const bool whole = type_of(chunk) == DataType::float32;
+  return {.weights = whole ? reinterpret_cast<float*>(weights) : arrays_[0] + state,
+          .first = arrays_[1] == nullptr ? nullptr : arrays_[1] + state,
+          .second = arrays_[2] == nullptr ? nullptr : arrays_[2] + state,
+          .rounded = whole ? nullptr : weights};
+}
+
 // PHub, section 3.2.2: what aggregates a chunk optimizes it.
 void HubExchange::step(ChunkState& chunk, unsigned sources, SegmentRange range,
                        const aggregation::OptimizerStep& numbers) {
   const DataType type = type_of(chunk);
-  const std::size_t size = aggregation::element_bytes(type);
-  const std::uint64_t state = state_at(chunk, range);
-  std::uint8_t* weights = weights_of(chunk) + range.begin;
-  const bool whole = type == DataType::float32;
-  const aggregation::OptimizerArrays arrays = {
-      .weights = whole ? reinterpret_cast<float*>(weights) : arrays_[0] + state,
-      .first = arrays_[1] == nullptr ? nullptr : arrays_[1] + state,
-      .second = arrays_[2] == nullptr ? nullptr : arrays_[2] + state,
-      .rounded = whole ? nullptr : weights};
   const aggregation::OptimizerForm form = aggregation::optimizer_form(
       context_.model.settings_of(place_of(chunk).key), context_.divisor);
-  context_.kernels.optimizers.optimize(type, form)(arrays, sources_.data(), sources,
-                                                   range.bytes / size, numbers);
+  context_.kernels.optimizers.optimize(type, form)(
+      arrays_at(chunk, range), sources_.data(), sources,
+      range.bytes / aggregation::element_bytes(type), numbers);
 }
 
 void HubExchange::assign(const ChunkState& chunk, const void* values, SegmentRange range) {
@@ -171,6 +179,7 @@ void HubExchange::assign(const ChunkState& chunk, const void* values, SegmentRan
   const std::size_t size = aggregation::element_bytes(type);
   const std::uint64_t state = state_at(chunk, range);
   std::memcpy(weights_of(chunk) + range.begin, values, range.bytes);
+  drop_accumulated(chunk, range);
   if (chunk.kind == PushKind::restored) return restore(chunk, range);
   for (std::size_t i = 1; i < kHubArrays; ++i) {
     if (arrays_[i] != nullptr) std::fill_n(arrays_[i] + state, range.bytes / size, 0.0F);

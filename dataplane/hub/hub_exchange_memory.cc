@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "control/plan/base/byte_range.h"
 #include "dataplane/hub/hub_exchange.h"
 
 namespace gradcube::dataplane {
@@ -36,6 +37,7 @@ HubNeeds HubExchange::needs(const HubExchangeContext& context) {
   for (std::size_t i = 0; i < aggregation::optimizer_states(context.model.rule()); ++i) {
     needs.state.has[1 + i] = true;
   }
+  needs.state.has[kAccumulated] = context.accumulates;
   for (const std::uint32_t number : context.execution.chunks) {
     const control::hub::Chunk& place = all_chunks[number];
     const HubShape& shape = shapes
@@ -48,6 +50,9 @@ HubNeeds HubExchange::needs(const HubExchangeContext& context) {
     needs.state.has[0] = needs.state.has[0] || type != DataType::float32;
     needs.bytes += sizeof(ChunkState) + streams * 3 * sizeof(std::uint32_t) + shape.bits / 8 +
                    shape.counts * sizeof(std::uint16_t) + landing_bytes(shape);
+    if (context.accumulates) {
+      needs.bytes += control::units_of(place.bytes).count * sizeof(float);
+    }
     if (context.staleness.has_value() && context.trainers == 0) {
       needs.bytes += StalePeers::needs(1, schedule.step(0).peers, shape.landing_places);
     }
@@ -71,7 +76,7 @@ std::uint64_t HubExchange::memory() const {
   const auto bytes = [](const auto& values) { return values.size() * sizeof(values[0]); };
   std::uint64_t total = bytes(chunks_) + bytes(keys_) + bytes(index_) + bytes(bits_) +
                         bytes(counts_) + bytes(landed_) + bytes(beginning_.keys) +
-                        bytes(ended_.keys);
+                        bytes(ended_.keys) + bytes(norms_);
   for (const LandingSlots& pool : pools_) total += pool.bytes();
   if (stale_.has_value()) total += stale_->memory();
   for (const HubSendStream& stream : sends_) {

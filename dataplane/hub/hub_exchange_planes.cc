@@ -13,9 +13,10 @@ using control::SegmentRange;
 
 // A hostile label: planes that there are not, or of a hub that has none.
 bool HubExchange::may_come(const ChunkState& chunk, const HubLabel& label) const {
-  if (label.kind != PushKind::saved && label.kind != PushKind::loaded) {
-    return label.plane == 0;
+  if (label.kind == PushKind::accumulated || label.kind == PushKind::applied) {
+    return context_.accumulates && label.plane == 0;
   }
+  if (!shared::is_of_plane(label.kind)) return label.plane == 0;
   const std::size_t states = aggregation::optimizer_states(context_.model.rule());
   return context_.rates_are_told && label.plane < control::hub_planes(type_of(chunk), states);
 }
@@ -37,13 +38,18 @@ bool HubExchange::fits(ChunkState& chunk, const HubStream& from, const HubLabel&
 void HubExchange::save_plane(const ChunkState& chunk, SegmentRange range) {
   const DataType type = type_of(chunk);
   if (type == DataType::float32 || context_.trainers != 0) return;
+  if (chunk.plane == 0) return write_rounded(chunk, range);
+  const float* array = arrays_[control::array_of_plane(type, chunk.plane)] + state_at(chunk, range);
+  control::read_halves(array, chunk.plane, range.bytes / aggregation::element_bytes(type),
+                       weights_of(chunk) + range.begin);
+}
+
+// The weights in 16 bits, of those in float32.
+void HubExchange::write_rounded(const ChunkState& chunk, SegmentRange range) {
+  const DataType type = type_of(chunk);
   const std::uint64_t elements = range.bytes / aggregation::element_bytes(type);
   const std::uint64_t state = state_at(chunk, range);
   std::uint8_t* to = weights_of(chunk) + range.begin;
-  if (chunk.plane != 0) {
-    const float* array = arrays_[control::array_of_plane(type, chunk.plane)] + state;
-    return control::read_halves(array, chunk.plane, elements, to);
-  }
   for (std::uint64_t i = 0; i < elements; ++i) {
     const float value = arrays_[0][state + i];
     const std::uint16_t rounded = type == DataType::float16
@@ -64,7 +70,7 @@ void HubExchange::load_plane(ChunkState& chunk, unsigned w, std::uint32_t positi
   if (stale_.has_value()) stale_->steps(index_[chunk.number]) = chunk.digest - 1;
   if (chunk.plane == 0) {
     std::memcpy(weights_of(chunk) + range.begin, values, range.bytes);
-    return;
+    return drop_accumulated(chunk, range);
   }
   float* array = arrays_[control::array_of_plane(type, chunk.plane)] + state_at(chunk, range);
   if (type == DataType::float32) {
@@ -75,9 +81,13 @@ void HubExchange::load_plane(ChunkState& chunk, unsigned w, std::uint32_t positi
   }
 }
 
-// Where the chunk's results begin: the weights, but of float32 an array of state where it lies.
+// Where the chunk's results begin: its norms; or the weights, but of float32 an array of state
+// where it lies.
 const std::uint8_t* HubExchange::spread_values(const ChunkState& chunk,
                                                const HubLabel& label) const {
+  if (label.kind == PushKind::accumulated) {
+    return reinterpret_cast<const std::uint8_t*>(norms_.data() + chunk.norms);
+  }
   if (label.plane == 0 || context_.trainers != 0 || type_of(chunk) != DataType::float32) {
     return weights_of(chunk);
   }

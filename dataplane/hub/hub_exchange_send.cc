@@ -126,9 +126,14 @@ HubSegment HubExchange::segment(const HubStream& to, const HubLabel& label) cons
   const auto part =
       layout_of(chunk).part_sent(schedule_, to.stage, to.step, to.offset, label.position);
   const SegmentRange range =
-      layout_of(chunk).segment(schedule_, to.step, part.offset, part.position);
+      carried(to.stage, label.kind,
+              layout_of(chunk).segment(schedule_, to.step, part.offset, part.position));
   if (stale_.has_value()) {
     return {label, stale_result(chunk, to.offset, label.position), range.bytes};
+  }
+  if (to.stage == Stage::aggregation && label.kind == PushKind::applied) {
+    const HubNumbers* told = &keys_[place_of(chunk).key].told;
+    return {label, reinterpret_cast<const std::uint8_t*>(told), range.bytes};
   }
   const std::uint8_t* values =
       to.stage == Stage::aggregation ? own_values(chunk) : spread_values(chunk, label);

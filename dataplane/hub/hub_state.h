@@ -3,7 +3,8 @@
 // read it.
 //
 // Arrays are numbered: 0 has the weights themselves in float32, where their own type has 16 bits; 1
-// and 2 are the optimizer's state (aggregation/optimizer.h). What is not needed is not there.
+// and 2 are the optimizer's state (aggregation/optimizer.h); 3 is what is accumulated, if the hub
+// accumulates, and is not saved. What is not needed is not there.
 #ifndef GRADCUBE_DATAPLANE_HUB_HUB_STATE_H_
 #define GRADCUBE_DATAPLANE_HUB_HUB_STATE_H_
 
@@ -14,13 +15,14 @@
 
 namespace gradcube::dataplane {
 
-inline constexpr std::size_t kHubArrays = 3;
+inline constexpr std::size_t kHubArrays = 3;  // that are saved
+inline constexpr std::size_t kAccumulated = kHubArrays;
 
 // The arrays of one executor, one behind the other.
 struct HubStateShape {
   std::uint64_t owned = 0;   // elements of its chunks whose weights are stepped here
   std::uint64_t ranges = 0;  // of keys that these are: at most one of each chunk
-  std::array<bool, kHubArrays> has{};
+  std::array<bool, kHubArrays + 1> has{};
 
   // From the begin of an array to that of the next: a multiple of 64 bytes.
   std::uint64_t stride() const { return (owned + 15) / 16 * 16; }

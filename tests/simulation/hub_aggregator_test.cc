@@ -48,18 +48,20 @@ void expect_shown(SimulatedCluster& cluster, const Servers& aggregators) {
 
 std::vector<std::uint8_t> trained_with_aggregators(const std::string& topology,
                                                    const Servers& aggregators, const char* loss,
-                                                   std::uint64_t seed,
-                                                   const std::string& rate = "") {
+                                                   std::uint64_t seed, const std::string& rate = "",
+                                                   bool accumulates = false) {
   SimulationSettings settings =
       settings_of({{"topology", topology}, {"loss", loss}, {"mtu", "1500"}});
   if (!rate.empty()) control::apply_setting(settings.cluster, "rate", rate, "rate");
   settings.seed = seed;
   SimulatedCluster cluster(settings);
-  HubJob job(cluster, small_keys(), "adam:lr=0.01", "", aggregators);
+  HubJob job(cluster, small_keys(), "adam:lr=0.01", "", aggregators, 1, 4096, 1, accumulates);
   job.make();
   expect_shown(cluster, aggregators);
   push_first(job);
-  for (unsigned round = 1; round < kSteps; ++round) push_gradients(job, round);
+  for (unsigned round = 1; round < kSteps; ++round) {
+    accumulates ? accumulate_and_apply(job, round) : push_gradients(job, round);
+  }
   const std::vector<std::uint8_t> weights = job.weights(*job.trainers()[0]);
   for (const auto& trainer : job.trainers()) EXPECT_EQ(job.weights(*trainer), weights);
   // Whether they free the hub or just leave, the aggregator is told that it is over.
@@ -83,6 +85,14 @@ TEST(HubAggregators, GiveTheSameWeightsWhateverIsLost) {
       EXPECT_EQ(trained_with_aggregators(topology, {aggregator}, "0.05", seed), weights)
           << topology << ", aggregator " << aggregator << ", seed " << seed;
     }
+  }
+}
+
+TEST(HubAggregators, AccumulateAndApplyWhateverIsLost) {
+  const auto weights = trained_with_aggregators("bcube:2,2", {3}, "0", 1, "", true);
+  EXPECT_NE(weights, trained_with_aggregators("bcube:2,2", {3}, "0", 1));
+  for (const std::uint64_t seed : {2U, 3U}) {
+    EXPECT_EQ(trained_with_aggregators("bcube:2,2", {3}, "0.05", seed, "", true), weights) << seed;
   }
 }
 

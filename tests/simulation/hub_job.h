@@ -4,6 +4,7 @@
 #define GRADCUBE_TESTS_SIMULATION_HUB_JOB_H_
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -22,12 +23,14 @@ class HubJob {
  public:
   HubJob(SimulatedCluster& cluster, std::vector<control::HubKey> keys, const std::string& optimizer,
          const std::string& algorithm = "", std::vector<std::uint32_t> aggregators = {},
-         unsigned trainers = 1, std::uint64_t chunk_bytes = 4096, std::size_t lanes = 1)
+         unsigned trainers = 1, std::uint64_t chunk_bytes = 4096, std::size_t lanes = 1,
+         bool accumulates = false)
       : cluster_(cluster),
         keys_(std::move(keys)),
         optimizer_(optimizer),
         aggregators_(std::move(aggregators)),
-        chunk_bytes_(chunk_bytes) {
+        chunk_bytes_(chunk_bytes),
+        accumulates_(accumulates) {
     for (const control::HubKey& key : keys_) {
       offsets_.push_back(heap_end_);
       heap_end_ += (key.bytes() + 63) / 64 * 64;
@@ -60,7 +63,8 @@ class HubJob {
   }
   // One trainer alone.
   void ask(SimulatedTrainer& trainer) {
-    const std::string table = dataplane::hub_table(keys_, optimizer_, chunk_bytes_, aggregators_);
+    const std::string table =
+        dataplane::hub_table(keys_, optimizer_, chunk_bytes_, aggregators_, accumulates_);
     require(table.size() <= kTable, "the table is too long");
     std::memcpy(trainer.at(shared::kHeapOffset), table.data(), table.size());
     shared::MakeHub wish{};
@@ -87,6 +91,9 @@ class HubJob {
     }
   }
 
+  // With which what is applied is scaled: no product is rounded.
+  static constexpr float kScale = 0.5F;
+
   // Of a key of float32.
   template <typename Value>  // value(rank, key, element)
   std::uint64_t push(SimulatedTrainer& trainer, std::uint32_t key, shared::PushKind kind,
@@ -102,7 +109,10 @@ class HubJob {
     entry.dtype = static_cast<std::uint8_t>(keys_[key].type);
     entry.push.key = key;
     entry.push.hub = number_;
-    if (kind == shared::PushKind::gradients) entry.push.rate = rate;
+    if (shared::has_rate(kind)) entry.push.rate = rate;
+    if (kind == shared::PushKind::applied) {
+      entry.push.digest = std::bit_cast<std::uint32_t>(kScale);
+    }
     return trainer.submit(entry);
   }
   // Of all keys.
@@ -169,6 +179,7 @@ class HubJob {
   std::string optimizer_;
   std::vector<std::uint32_t> aggregators_;
   std::uint64_t chunk_bytes_;
+  bool accumulates_;
   std::vector<std::uint64_t> offsets_;  // of each key, in the heap
   std::uint64_t heap_end_ = shared::kHeapOffset + kTable;
   std::uint64_t weights_ = 0;  // bytes
@@ -196,6 +207,16 @@ inline void push_gradients(HubJob& job, unsigned round) {
                [round](unsigned rank, std::uint32_t key, std::uint64_t element) {
                  return hub_number(rank, key, element, round);
                });
+}
+
+// The same, accumulated, and applied then.
+inline void accumulate_and_apply(HubJob& job, unsigned round) {
+  job.push_all(shared::PushKind::accumulated,
+               [round](unsigned rank, std::uint32_t key, std::uint64_t element) {
+                 return hub_number(rank, key, element, round);
+               });
+  job.push_all(shared::PushKind::applied,
+               [](unsigned, std::uint32_t, std::uint64_t) { return 0.0F; });
 }
 
 }  // namespace gradcube::simulation

@@ -1,6 +1,8 @@
 #include "tests/simulation/random_hub.h"
 
 #include <array>
+#include <bit>
+#include <cmath>
 #include <fmt/format.h>
 #include <map>
 #include <optional>
@@ -23,7 +25,7 @@ enum class Blow {
 };
 constexpr unsigned kBlows = 8;
 
-constexpr double kRate = 0.5;
+constexpr float kRate = 0.5F;
 // What a disagreement is about: as long as the shortest key.
 constexpr std::uint64_t kShortest = 16;
 
@@ -33,6 +35,8 @@ struct Draw {
   std::string algorithm;
   unsigned trainers = 1;  // of a server
   unsigned rounds = 0;
+  // Behind the weights every other round applies what the one before has accumulated.
+  bool accumulates = false;
   std::int64_t pause = 0;  // the longest before a push
   Blow blow = Blow::none;
   std::size_t victim = 0;    // of the trainers, modulo how many there are
@@ -71,6 +75,7 @@ Draw draw(std::uint64_t seed) {
       static_cast<std::int64_t>(random.below(one_in(2) ? 500 * kMillisecond : 4 * kSecond));
   draw_schedule(seed, drawn.simulation);
   drawn.simulation.frames_are_authenticated = seed % 4 == 0;
+  drawn.accumulates = one_in(2);
   if (drawn.simulation.frames_are_authenticated) drawn.simulation.attack = drawn_attack(seed);
   return drawn;
 }
@@ -87,7 +92,8 @@ class HubRun {
   explicit HubRun(std::uint64_t seed)
       : drawn_(draw(seed)),
         cluster_(drawn_.simulation),
-        job_(cluster_, drawn_.keys, "sgd:lr=0.5", drawn_.algorithm, {}, drawn_.trainers),
+        job_(cluster_, drawn_.keys, "sgd:lr=0.5", drawn_.algorithm, {}, drawn_.trainers, 4096, 1,
+             drawn_.accumulates),
         random_(seed ^ 2) {}
 
   Outcome play() {
@@ -128,6 +134,20 @@ class HubRun {
     if (outcome_.complaints.size() < 10) outcome_.complaints.push_back("hub: " + what);
   }
 
+  shared::PushKind kind_of(unsigned round) const {
+    if (round == 0) return shared::PushKind::weights;
+    if (!drawn_.accumulates) return shared::PushKind::gradients;
+    return round % 2 == 1 ? shared::PushKind::accumulated : shared::PushKind::applied;
+  }
+
+  float mean(std::uint32_t key, std::uint64_t element, unsigned round) const {
+    float sum = 0;
+    for (unsigned rank = 0; rank < workers_.size(); ++rank) {
+      sum += gradient(rank, key, element, round);
+    }
+    return sum / static_cast<float>(workers_.size());
+  }
+
   const std::vector<float>& expected(std::uint32_t key, unsigned steps) {
     auto [known, fresh] = expected_.try_emplace({key, steps});
     std::vector<float>& weights = known->second;
@@ -136,10 +156,11 @@ class HubRun {
     for (std::uint64_t e = 0; e < weights.size(); ++e) {
       float weight = first_weight(key, e);
       for (unsigned round = 1; round <= steps; ++round) {
-        float sum = 0;
-        for (unsigned rank = 0; rank < workers_.size(); ++rank)
-          sum += gradient(rank, key, e, round);
-        weight -= static_cast<float>(kRate) * sum / static_cast<float>(workers_.size());
+        const shared::PushKind kind = kind_of(round);
+        if (kind == shared::PushKind::gradients) weight -= kRate * mean(key, e, round);
+        if (kind == shared::PushKind::applied) {
+          weight -= kRate * HubJob::kScale * mean(key, e, round - 1);
+        }
       }
       weights[e] = weight;
     }
@@ -152,6 +173,18 @@ class HubRun {
     if (job_.weights(trainer(i), key) != expected(key, *its.steps)) {
       complain(fmt::format("rank {} has not the weights of key {} after step {} {}", i, key,
                            *its.steps, when));
+    }
+  }
+
+  void check_squares(std::uint32_t key, unsigned round, double squares) {
+    const auto [known, fresh] = squares_.try_emplace({key, round}, squares);
+    double right = 0;
+    for (std::uint64_t e = 0; fresh && e < drawn_.keys[key].elements; ++e) {
+      const double one = mean(key, e, round);
+      right += one * one;
+    }
+    if (known->second != squares || (fresh && std::abs(squares - right) > 1e-6 * right)) {
+      complain(fmt::format("the squares of key {} in round {} are {}", key, round, squares));
     }
   }
 
@@ -172,6 +205,9 @@ class HubRun {
       } else {
         key.steps = key.steps.has_value() ? *key.steps + 1 : 0;
         key.pushes_at = cluster_.now() + pause();
+        if (kind_of(*key.steps) == shared::PushKind::accumulated) {
+          check_squares(found->second, *key.steps, std::bit_cast<double>(end.bytes));
+        }
         ++outcome_.succeeded;
         check(i, found->second, "at the end of its push");
       }
@@ -199,7 +235,7 @@ class HubRun {
       const bool is_odd =
           drawn_.blow == Blow::rates && i == victim() && cluster_.now() >= strikes_at_;
       const std::uint64_t request = job_.push(
-          trainer(i), number, round == 0 ? shared::PushKind::weights : shared::PushKind::gradients,
+          trainer(i), number, kind_of(round),
           [round](unsigned rank, std::uint32_t of, std::uint64_t element) {
             return round == 0 ? first_weight(of, element) : gradient(rank, of, element, round);
           },
@@ -304,6 +340,7 @@ class HubRun {
   dataplane::SeededRandom random_;
   std::vector<Worker> workers_;  // by rank, as the job's trainers
   std::map<std::pair<std::uint32_t, unsigned>, std::vector<float>> expected_;
+  std::map<std::pair<std::uint32_t, unsigned>, double> squares_;
   std::int64_t strikes_at_ = dataplane::kNever;
   std::int64_t over_at_ = dataplane::kNever;
   std::optional<bcube::ServerId> struck_;

@@ -5,6 +5,8 @@
 // - a push that ends well leaves at its trainer's server the weights of the step that it says:
 // those
 //   after so many steps with the mean of all trainers' gradients, to the bit;
+// - one that accumulates ends with the sum of the squares of all that is accumulated: the same bits
+//   at all;
 // - they stay there until the trainer pushes the key again: whether its job ends or is reset, or
 // its
 //   daemon dies, and as long as it stays;

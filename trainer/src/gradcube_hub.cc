@@ -99,6 +99,26 @@ int gradcube_hub_push_pull(gradcube_hub* hub, size_t key, const void* gradients,
   });
 }
 
+int gradcube_hub_accumulate(gradcube_hub* hub, size_t key, const void* gradients,
+                            uint64_t* request) {
+  return push(hub, {.kind = PushKind::accumulated, .key = key, .buffer = gradients}, request);
+}
+
+int gradcube_hub_norm(gradcube_hub* hub, double* norm) {
+  return guarded_hub(hub, [&](HubClient& client, Hub& its) {
+    if (norm == nullptr) return null_result(client.session(), "norm");
+    return client.norm(its, *norm);
+  });
+}
+
+int gradcube_hub_apply(gradcube_hub* hub, size_t key, void* weights, double scale, double rate,
+                       uint64_t* request) {
+  return push(
+      hub,
+      {.kind = PushKind::applied, .key = key, .weights = weights, .rate = rate, .scale = scale},
+      request);
+}
+
 int gradcube_hub_pull(gradcube_hub* hub, size_t key, void* weights) {
   return guarded_hub(hub,
                      [&](HubClient& client, Hub& its) { return client.pull(its, key, weights); });

@@ -47,6 +47,7 @@ HubMaking::HubMaking(HubWish wish, const HubDesign& design, MemoryQuota::Charge 
     HubTableContent content = read_hub_table(*draft.table, name);
     ServerHubShape& shape = draft.shape;
     shape.staleness = content.staleness;
+    shape.accumulates = content.accumulates;
     choose_plan(shape, design, content);
     draft.model = std::make_shared<const control::hub::HubModel>(
         std::move(content.keys), std::move(content.optimizers), *shape.plan, shape.engines,

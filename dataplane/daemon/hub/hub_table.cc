@@ -54,6 +54,11 @@ HubTableContent read_hub_table(std::string_view bytes, std::string_view where) {
     if (content.aggregators.empty()) reader.refuse("a staleness without an aggregator");
     content.staleness = table.staleness;
   }
+  if (table.accumulates > 1 || table.reserved != 0) reader.refuse("a field that there is not");
+  content.accumulates = table.accumulates != 0;
+  if (content.accumulates && content.staleness.has_value()) {
+    reader.refuse("an asynchronous hub that accumulates");
+  }
   // What a key takes at least bounds how many there can be: no number is believed.
   for (std::uint32_t i = 0; i < table.keys; ++i) {
     const auto key = reader.read<shared::HubTableKey>();

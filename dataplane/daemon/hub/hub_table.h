@@ -20,6 +20,7 @@ struct HubTableContent {
   std::uint64_t chunk_bytes = 0;
   std::vector<bcube::ServerId> aggregators;  // any numbers
   std::optional<std::uint32_t> staleness;    // of a hub with aggregators
+  bool accumulates = false;                  // of one without a staleness
 };
 
 // Throws control::UsageError, with a message that begins with `where`.

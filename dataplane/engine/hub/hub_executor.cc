@@ -56,7 +56,7 @@ bool HubExecutor::begin_pushed() {
 bool HubExecutor::tell_ended() {
   bool any = false;
   while (const std::optional<std::uint32_t> key = exchange_.next_ended()) {
-    board_.end(place_, *key);
+    board_.end(place_, *key, exchange_.squares(*key));
     any = true;
   }
   return any;

@@ -1,5 +1,7 @@
 #include "dataplane/engine/hub/hub_pushes.h"
 
+#include <bit>
+
 #include "aggregation/optimizer_step.h"
 #include "control/checkpoint/hub_planes.h"
 
@@ -19,7 +21,7 @@ HubPushes::Outcome HubPushes::take(const SessionRegion& region, unsigned local,
                          .buffer = region.base() + submission.offset,
                          .steps = asked.steps,
                          .plane = asked.plane};
-  if (push.kind == PushKind::gradients) {
+  if (shared::has_rate(push.kind)) {
     if (asked.rate == shared::kOwnRate) {
       push.learning_rate = hub()->model().settings_of(asked.key).learning_rate;
     }
@@ -44,8 +46,9 @@ const char* HubPushes::check(const SessionRegion& region, unsigned local,
   }
   if (asked.kind >= shared::kPushKinds) return "a push of an unknown kind";
   if (const char* violation = check_fields(key, asked)) return violation;
-  std::uint64_t bytes = key.bytes();
-  if (static_cast<PushKind>(asked.kind) == PushKind::restored) {
+  const auto kind = static_cast<PushKind>(asked.kind);
+  std::uint64_t bytes = kind == PushKind::applied ? 0 : key.bytes();
+  if (kind == PushKind::restored) {
     const std::size_t size = aggregation::element_bytes(key.type);
     bytes = shared::restored_array(key.elements, size, restored_arrays_of(key));
   }
@@ -63,17 +66,22 @@ const char* HubPushes::check_fields(const control::HubKey& key,
   const bool of_plane = shared::is_of_plane(kind);
   const bool has_steps = of_plane || kind == PushKind::restored;
   if (asked.plane >= (of_plane ? planes_of(key) : 1) || (asked.steps != 0 && !has_steps) ||
-      (asked.digest != 0 && kind != PushKind::weights) ||
-      (asked.rate != 0 && kind != PushKind::gradients)) {
+      (asked.digest != 0 && kind != PushKind::weights && kind != PushKind::applied) ||
+      (asked.rate != 0 && !shared::has_rate(kind))) {
     return "a push with fields that pushes have not";
   }
   const bool has_aggregator = !hub()->shape().aggregators.empty();
   if (of_plane ? !has_aggregator : kind == PushKind::restored && has_aggregator) {
     return "a push of what its hub does not save or restore so";
   }
+  const bool accumulates = kind == PushKind::accumulated || kind == PushKind::applied;
+  if (accumulates && !hub()->shape().accumulates) return "a push that its hub does not accumulate";
+  if (kind == PushKind::applied && !shared::is_scale(std::bit_cast<float>(asked.digest))) {
+    return "a push without a valid scale";
+  }
   const std::uint64_t most = kind == PushKind::saved ? 0 : shared::kMostLoadedSteps + 1;
   if (of_plane && asked.steps > most) return "a push of more steps than can be loaded";
-  if (kind != PushKind::gradients || asked.rate == shared::kOwnRate) return nullptr;
+  if (!shared::has_rate(kind) || asked.rate == shared::kOwnRate) return nullptr;
   if (shared::is_learning_rate(asked.rate, has_aggregator)) return nullptr;
   return "a push without a valid learning rate";
 }

@@ -19,8 +19,9 @@
 
 namespace gradcube::dataplane {
 
-// By PushKind, beyond those of collectives; of what has planes the first one's.
-inline constexpr std::array<std::uint8_t, shared::kPushKinds> kHubKinds = {19, 20, 21, 32, 48};
+// By PushKind, beyond those of collectives and messages; of what has planes the first one's.
+inline constexpr std::array<std::uint8_t, shared::kPushKinds> kHubKinds = {19, 20, 21, 32,
+                                                                           48, 25, 26};
 static_assert(kHubKinds[3] + control::kMostHubPlanes <= kHubKinds[4]);
 static_assert(HubShape::kMostPositions == 1U << 16);
 

@@ -84,6 +84,7 @@ HubExchangeContext ServerHub::context_of(const control::hub::HubModel& model,
           divisor_of(shape),
           !shape.aggregators.empty(),
           shape.staleness,
+          shape.accumulates,
           nullptr,
           nullptr};
 }

@@ -38,6 +38,7 @@ struct ServerHubShape {
   std::vector<bcube::ServerId> aggregators;
   // Of an asynchronous hub, which has aggregators: HubExchangeContext's.
   std::optional<std::uint32_t> staleness;
+  bool accumulates = false;  // the same's
   const aggregation::Kernels* kernels = nullptr;
   std::uint32_t segment_bytes = 0;
   std::uint32_t block_bytes = 0;

@@ -1,6 +1,7 @@
 #include "dataplane/engine/session/session.h"
 
 #include <algorithm>
+#include <bit>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -154,8 +155,8 @@ void Session::count_taken(Trainer& trainer) {
 }
 
 void Session::complete(Trainer& trainer, std::uint64_t request, std::int32_t code,
-                       std::uint32_t notice) {
-  trainer.region->completion(trainer.completions_written++) = {request, code, notice, 0};
+                       std::uint32_t notice, std::uint64_t bytes) {
+  trainer.region->completion(trainer.completions_written++) = {request, code, notice, bytes};
 }
 
 void Session::publish_completions(const Trainer& trainer) {
@@ -284,7 +285,7 @@ void Session::count_pushes() {
 
 void Session::end_hub(std::int32_t code, std::uint32_t notice) {
   if (hub() == nullptr) return;
-  hub()->board().fail_all([&](unsigned local, std::uint64_t request) {
+  hub()->board().fail_all([&](unsigned local, std::uint64_t request, double) {
     complete(trainers_[local], request, code, notice);
   });
   pushes_.end(code, notice);
@@ -296,7 +297,9 @@ Session::EndedPushes Session::end_pushes() {
   EndedPushes ended;
   ended.rounds = hub()->board().take_ended(
       [&ended] { return !(ended.held_up = GuardedMemory::pending()); },
-      [this](unsigned local, std::uint64_t request) { complete(trainers_[local], request, 0, 0); });
+      [this](unsigned local, std::uint64_t request, double squares) {
+        complete(trainers_[local], request, 0, 0, std::bit_cast<std::uint64_t>(squares));
+      });
   count_pushes();
   if (ended.rounds != 0) {
     for_each_trainer([](const Trainer& trainer) { publish_completions(trainer); });

@@ -299,7 +299,7 @@ class Session {
   Take take_withdrawal(Trainer& trainer, unsigned local, const shared::Submission& submission);
   Take take_push(Trainer& trainer, unsigned local, const shared::Submission& submission);
   static void complete(Trainer& trainer, std::uint64_t request, std::int32_t code,
-                       std::uint32_t notice);
+                       std::uint32_t notice, std::uint64_t bytes = 0);
   void count_pushes();
   static void publish_completions(const Trainer& trainer);
   const char* check(const SessionRegion& region, const shared::Submission& submission,

@@ -61,7 +61,7 @@ void Session::end_mail(std::uint32_t number, std::int32_t code, std::uint64_t by
                        std::uint32_t notice) {
   const MailRequest& mail = mail_.at(number);
   Trainer& trainer = trainers_[mail.local];
-  trainer.region->completion(trainer.completions_written++) = {mail.request, code, notice, bytes};
+  complete(trainer, mail.request, code, notice, bytes);
   trainer.mail[mail.place] = kNoMail;
   mail_.remove(number);
   publish_completions(trainer);

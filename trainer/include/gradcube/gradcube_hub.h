@@ -41,6 +41,8 @@
  *                            the hub      it has ended (job    no such key, or   freed
  *                            is there     ended or reset)      its push failed
  *   init, push, push_pull    a round      the reason           push: refused     -
+ *   accumulate, apply        a round      the reason           refused           -
+ *   norm                     of what was accumulated           refused           -
  *   pull, weights            the weights of the last step      refused           -
  *   begin_checkpoint         begins       the reason           refused           -
  *   end_checkpoint           counts       as a collective      -                 -
@@ -108,12 +110,15 @@ typedef struct {
    * are the same. A hub of which one is lost has ended. */
   const uint64_t* aggregators;
   size_t aggregator_count;
+  /* 1: gradcube_hub_accumulate() and what follows it can be called; each owner then has one more
+   * float32 array. Not of an asynchronous hub. Or 0. */
+  uint64_t accumulate;
 } gradcube_hub_settings;
 
 #define GRADCUBE_HUB_SETTINGS_INIT                                                      \
   {                                                                                     \
     sizeof(gradcube_hub_settings), NULL, 0, "sgd", 0, 0, 0, GRADCUBE_HUB_NO_AGGREGATOR, \
-        GRADCUBE_HUB_SYNCHRONOUS, NULL, 0                                               \
+        GRADCUBE_HUB_SYNCHRONOUS, NULL, 0, 0                                            \
   }
 
 /* Of a push: the optimizer's own learning rate. */
@@ -150,6 +155,36 @@ GRADCUBE_API int gradcube_hub_push(gradcube_hub* hub, size_t key, const void* gr
                                    double rate, uint64_t* request);
 GRADCUBE_API int gradcube_hub_push_pull(gradcube_hub* hub, size_t key, const void* gradients,
                                         void* weights, double rate, uint64_t* request);
+
+/* Steps of two kinds of rounds: to clip by the norm of all gradients, and to make a step of the
+ * gradients of several passes. Of a hub that was made with `accumulate`.
+ *
+ *     gradcube_hub_accumulate(hub, k, gradients[k], &requests[k]);        each key; wait for all
+ *     gradcube_hub_norm(hub, &norm);
+ *     double scale = isfinite(norm) ? fmin(1, max_norm / norm) : 0;
+ *     gradcube_hub_apply(hub, k, weights[k], scale, GRADCUBE_HUB_RATE, &requests[k]);   each key
+ *
+ * accumulate: a round that adds the mean of all trainers' gradients to what the key's owners have,
+ * and takes no step.
+ *
+ * norm: of all that is accumulated, of all keys together. It is here already, and all trainers have
+ * the same bits. It is no finite number where the gradients are not. GRADCUBE_EAGAIN while a key is
+ * being pushed, and GRADCUBE_EINVAL where one has accumulated nothing.
+ *
+ * apply: a round without gradients. The optimizer takes a step with what is accumulated times
+ * `scale`, a finite number of 0 or more that is rounded to float32 and the same on all trainers;
+ * then nothing is accumulated. The scale 0 drops it and takes no step, so that numbers that are not
+ * finite come into no weight. The new weights are copied to `weights` unless it is NULL, as by
+ * gradcube_hub_push_pull().
+ *
+ * A plain push takes its step with its own gradients and leaves what is accumulated as it is.
+ * gradcube_hub_init() and gradcube_hub_restore() drop it. With something accumulated checkpoints
+ * are refused. */
+GRADCUBE_API int gradcube_hub_accumulate(gradcube_hub* hub, size_t key, const void* gradients,
+                                         uint64_t* request);
+GRADCUBE_API int gradcube_hub_norm(gradcube_hub* hub, double* norm);
+GRADCUBE_API int gradcube_hub_apply(gradcube_hub* hub, size_t key, void* weights, double scale,
+                                    double rate, uint64_t* request);
 
 /* Copies the key's weights. They are here already: nothing is sent. GRADCUBE_EAGAIN while a push of
  * the key is in flight, or waits in another thread for pulls that have begun. */

@@ -52,6 +52,7 @@ struct HubSettings {
   std::uint64_t aggregator = GRADCUBE_HUB_NO_AGGREGATOR;
   std::uint64_t staleness = GRADCUBE_HUB_SYNCHRONOUS;
   std::vector<std::uint64_t> aggregators = {};
+  std::uint64_t accumulate = 0;
 };
 
 class Hub {
@@ -76,6 +77,7 @@ class Hub {
     wanted.staleness = settings.staleness;
     wanted.aggregators = settings.aggregators.data();
     wanted.aggregator_count = settings.aggregators.size();
+    wanted.accumulate = settings.accumulate;
     made_->session = session.session_;
     check(
         gradcube_hub_create(session.handle(), &wanted, detail::milliseconds(timeout), &made_->hub));
@@ -122,6 +124,28 @@ class Hub {
     expect(key, weights);
     std::uint64_t number = 0;
     check(gradcube_hub_push_pull(hub(), key, memory.data(), weights.data(), rate, &number));
+    return request(number);
+  }
+
+  // Steps of two kinds of rounds: see gradcube_hub_accumulate().
+  template <typename T>
+  requires Element<std::remove_const_t<T>> Request accumulate(std::size_t key,
+                                                              std::span<T> memory) {
+    expect(key, memory);
+    std::uint64_t number = 0;
+    check(gradcube_hub_accumulate(hub(), key, memory.data(), &number));
+    return request(number);
+  }
+  double norm() {
+    double norm = 0;
+    check(gradcube_hub_norm(hub(), &norm));
+    return norm;
+  }
+  template <Element Weight>
+  Request apply(std::size_t key, std::span<Weight> weights, double scale = 1, double rate = kRate) {
+    expect(key, weights);
+    std::uint64_t number = 0;
+    check(gradcube_hub_apply(hub(), key, weights.data(), scale, rate, &number));
     return request(number);
   }
 

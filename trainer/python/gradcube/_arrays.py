@@ -157,6 +157,17 @@ def whole_number(value, name, least, most):
     return number
 
 
+def real_number(value, name):
+    """`value` as a float that is finite, and 0 or more."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise InvalidError(f"invalid {name} {value!r:.64}: expected a finite number, 0 or more")
+    return number
+
+
 def shape_of(shape):
     """`shape`, a number or a sequence of numbers, as a tuple of ints."""
     try:

@@ -9,7 +9,7 @@ import time
 
 import numpy
 
-from ._arrays import elements_of, whole_number
+from ._arrays import elements_of, real_number, whole_number
 from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._held_memory import HeldMemory
 from ._hub_handle import HubHandle
@@ -37,15 +37,7 @@ def _milliseconds(timeout):
 
 
 def _rate_of(rate):
-    if rate is None:
-        return _OWN_RATE
-    try:
-        number = float(rate)
-    except (TypeError, ValueError):
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise InvalidError(f"invalid rate {rate!r:.64}: expected a finite number, 0 or more")
-    return number
+    return _OWN_RATE if rate is None else real_number(rate, "rate")
 
 
 def _path_of(path):
@@ -80,6 +72,7 @@ class Hub:
     ``staleness``: with an aggregator: a number makes the hub asynchronous. Each server's gradients are stepped with by
     themselves, and a push waits for others only where theirs of the key are more than ``staleness`` behind those
     before it. None: all trainers' gradients make one step.
+    ``accumulate``: whether accumulate(), norm() and apply() can be called.
 
     Blocks, at most ``timeout`` seconds, until all trainers of the job have made it and its weights are there. Nothing
     else may be submitted to lane 0 meanwhile. After Ctrl-C the session's next Hub() frees what this one has made:
@@ -106,6 +99,7 @@ class Hub:
         lane=0,
         aggregator=None,
         staleness=None,
+        accumulate=False,
         bfloat16=(),
         restore=None,
         timeout=None,
@@ -135,6 +129,7 @@ class Hub:
             staleness=(
                 _SYNCHRONOUS if staleness is None else whole_number(staleness, "staleness", 0, _MOST_STALENESS)
             ),
+            accumulate=1 if accumulate else 0,
         )
         path = None if restore is None else _path_of(restore)
         if handle.making is not None:
@@ -219,6 +214,40 @@ class Hub:
 
     def _push_pull(self, name, gradients, weights, rate):
         return self._push("gradcube_hub_push_pull", name, (gradients, weights), _rate_of(rate))
+
+    def accumulate(self, name, gradients, timeout=None):
+        """Adds the mean of all trainers' gradients to what the key's owners have, and takes no step."""
+        self._push("gradcube_hub_accumulate", name, (gradients,))._complete(timeout)
+
+    def accumulate_async(self, name, gradients):
+        return self._push("gradcube_hub_accumulate", name, (gradients,))._begin()
+
+    def norm(self):
+        """Of all that is accumulated, of all keys together: the same bits on all trainers. Nothing is sent for it.
+
+        It is no finite number where the gradients are not. Each key must have accumulated something.
+        """
+        norm = ctypes.c_double()
+        handle = self._idle_handle()
+        if handle.call("gradcube_hub_norm", ctypes.byref(norm)) != 0:
+            raise handle.session.failure()
+        return norm.value
+
+    def apply(self, name, scale=1.0, rate=None, weights=None, timeout=None):
+        """A step of the key with what is accumulated times ``scale``, the same on all trainers. Then nothing is.
+
+        ``weights``: an array that has the new weights then; None: they stay at the server. The scale 0 drops what is
+        accumulated, and takes no step.
+        """
+        self._apply(name, scale, rate, weights)._complete(timeout)
+
+    def apply_async(self, name, scale=1.0, rate=None, weights=None):
+        return self._apply(name, scale, rate, weights)._begin()
+
+    def _apply(self, name, scale, rate, weights):
+        numbers = (real_number(scale, "scale"), _rate_of(rate))
+        arrays, nowhere = ((), (None,)) if weights is None else ((weights,), ())
+        return self._push("gradcube_hub_apply", name, arrays, *nowhere, *numbers, pushes=False)
 
     def pull(self, name, weights):
         """Copies the key's weights to `weights`: they are here already.
@@ -345,15 +374,18 @@ class Hub:
                 f"{int(numpy.prod(shape))} of {dtype}"
             )
 
-    def _push(self, function, name, arrays, *arguments):
-        """``arrays``: what is pushed, and, if weights are pulled, what gets them."""
+    def _push(self, function, name, arrays, *arguments, pushes=True):
+        """``arrays``: what is pushed, if anything is, and, if weights are pulled, what gets them."""
         with HeldMemory(*arrays) as held:
+            self._place(name)
             for array in arrays:
                 self._check(name, array)
             handle = self._open_handle()
-            pushed, *pulled = arrays
-            is_shared = handle.session.shares(pushed.ctypes.data)  # then the daemon adds there
-            addresses = [held.take(pushed, is_shared), *(held.take(array, is_written=True) for array in pulled)]
+            addresses = []
+            for number, array in enumerate(arrays):
+                is_pushed = pushes and number == 0  # then the daemon adds there, if the memory is shared
+                is_written = not is_pushed or handle.session.shares(array.ctypes.data)
+                addresses.append(held.take(array, is_written=is_written))
             return Request._of(
                 self._session,
                 lambda number: handle.call(function, self._places[name], *addresses, *arguments, number),

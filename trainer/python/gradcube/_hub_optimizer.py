@@ -1,21 +1,20 @@
 """HubOptimizer: an optimizer of PyTorch whose steps the servers take. Needs no torch.distributed."""
 
-import collections
 import contextlib
 import functools
 import weakref
 
 import torch
 
-from ._errors import AgainError, Error, InvalidError, TimeoutError
+from ._errors import InvalidError
 from ._hub import Hub
 from ._hub_checkpoints import HubCheckpoints
+from ._hub_rounds import INTERRUPTED, Clipping, Rounds, watched
 from ._hub_settings import optimizer_text, settings_of, with_names, without_rate
 from ._rendezvous import launched_session
 from ._tensor_views import tensor_at, tensor_over
 
 _DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
-_INTERRUPTED = "a push was interrupted, and the daemon may have it, or not: "
 
 
 class HubOptimizer(torch.optim.Optimizer):
@@ -39,6 +38,10 @@ class HubOptimizer(torch.optim.Optimizer):
     ``optimizer`` and its settings, with PyTorch's names and defaults: "sgd" (lr 0.01, momentum, dampening, nesterov,
     weight_decay), "adam" and "adamw" (lr, betas, eps, weight_decay). "momentum" and "nesterov" are "sgd" with momentum
     0.9. ``clip`` limits the magnitude of each element of the mean.
+    ``max_norm``: what torch.nn.utils.clip_grad_norm_() does with it before step(): the mean gradients of all parameters
+    are scaled so that their norm is at most so long. ``norm`` has what it was. Servers keep the gradients until step(),
+    in one more float32 array. Where the norm is no finite number step() raises InvalidError on all trainers, and has
+    dropped the gradients and left weights and state as they were.
     ``session``: None: one of a job of this run of `gradcube run`, at the place that it has given this process; free() closes
     it. ``lane``, ``chunk_bytes``, ``aggregator``, ``staleness``: as for Hub. ``timeout``: the most seconds to wait at a
     time; None: no limit.
@@ -47,11 +50,11 @@ class HubOptimizer(torch.optim.Optimizer):
     one is written while the training goes on; it counts when the next one begins, or after free() or save().
 
     Groups have settings of their own, such as no weight decay on norms and biases, but all a momentum or none. A group's
-    ``lr`` is that of the moment of the push, so PyTorch's schedulers work; it is the same on all trainers. Other settings
+    ``lr`` is that of the moment of the push, or with ``max_norm`` of step(), so PyTorch's schedulers work; it is the same on all trainers. Other settings
     stay as they are.
 
     A push uses its gradient up: from then on it is None, and so there is nothing to clip or to log between backward()
-    and step(), and after step() all are None. A parameter without a gradient at step() is pushed with zeros: it counts
+    and step() (see ``max_norm``), and after step() all are None. A parameter without a gradient at step() is pushed with zeros: it counts
     in the mean, and momentum and weight decay act on the parameter, also where no trainer has a gradient. Each backward
     pass but the last before step() belongs into no_sync(). step() is called as often by all trainers. Where it has taken
     the step, but failed to make a checkpoint, it tries that again if it is called before the next zero_grad() or gradient.
@@ -70,18 +73,19 @@ class HubOptimizer(torch.optim.Optimizer):
         chunk_bytes=0,
         aggregator=None,
         staleness=None,
+        max_norm=None,
         checkpoint=None,
         checkpoint_every=None,
         timeout=None,
         **settings,
     ):
         self._timeout = timeout
-        self._hub = None
-        self._handles = []
+        self._hub = self._norm = None
         self._synchronizes = True
         self._checkpoints = HubCheckpoints(checkpoint, checkpoint_every)
         self._is_restarting = False
         self._is_zeroed = False  # since the last step was taken
+        self._clipping = Clipping.of(max_norm)
         groups, names = with_names(params)
         super().__init__(groups, settings_of(optimizer, settings))
         self._optimizer = optimizer
@@ -99,8 +103,7 @@ class HubOptimizer(torch.optim.Optimizer):
         }
         self._tensors = {name: tensor_over(self._arrays[name], one) for name, one in self._parameters.items()}
         self._pushed = set()  # names
-        # Names and requests: None while one is being pushed, and where that was interrupted.
-        self._in_flight = collections.deque()
+        self._rounds = Rounds()
         self._begin_alike()
         self._hub = Hub(
             session,
@@ -110,6 +113,7 @@ class HubOptimizer(torch.optim.Optimizer):
             lane=lane,
             aggregator=aggregator,
             staleness=staleness,
+            accumulate=max_norm is not None,
             bfloat16=[name for name, one in self._parameters.items() if one.dtype == torch.bfloat16],
             restore=self._checkpoints.path,
             timeout=timeout,
@@ -141,6 +145,11 @@ class HubOptimizer(torch.optim.Optimizer):
     def steps(self):
         """How many steps were taken, with those before the checkpoint that this has gone on from."""
         return self._steps
+
+    @property
+    def norm(self):
+        """With max_norm: of the mean gradients of the last step(), before they were clipped."""
+        return self._norm
 
     def save(self, timeout=None):
         """Makes a checkpoint of now, between step() and the next backward pass. All trainers call it."""
@@ -181,18 +190,9 @@ class HubOptimizer(torch.optim.Optimizer):
         for handle in self._handles:
             handle.remove()
         self._handles = []
-        while self._in_flight:  # of an iteration without step()
-            request = self._in_flight[0][1]
-            if request is None:
-                self._close()
-                raise InvalidError(_INTERRUPTED + "the hub stays in its session, which can be closed alone")
-            try:
-                request.wait(timeout)
-            except TimeoutError:
-                raise  # it still uses its memory
-            except Error:
-                pass  # it has ended, whatever the reason
-            self._in_flight.popleft()
+        if not self._rounds.give_up(timeout):  # of an iteration without step()
+            self._close()
+            raise InvalidError(INTERRUPTED + "the hub stays in its session, which can be closed alone")
         self._checkpoints.end(hub, self._steps, timeout)
         try:
             hub.free(timeout)
@@ -219,12 +219,16 @@ class HubOptimizer(torch.optim.Optimizer):
             for name, parameter in self._parameters.items():
                 if name not in self._pushed:
                     self._push(name, parameter)
-            while self._in_flight:
-                self._end_first()
+            self._rounds.end(self._timeout)
+            clipping = self._clipping
+            is_taken = clipping is None or self._apply(clipping)
             self._take_weights()
-            unpushed, steps = set(), self._steps + 1
-            self._checkpoints.count(steps)
-            self._pushed, self._steps, self._is_zeroed = unpushed, steps, False  # between these Ctrl-C does not come
+            steps, fresh = self._steps + is_taken, (set(), clipping and clipping.following())
+            if is_taken:
+                self._checkpoints.count(steps)
+            (self._pushed, self._clipping), self._steps, self._is_zeroed = fresh, steps, False  # Ctrl-C does not come here
+            if not is_taken:
+                raise InvalidError(clipping.why_dropped())
         if self._checkpoints.is_due:
             self._begin_saving()
         return result
@@ -308,18 +312,13 @@ class HubOptimizer(torch.optim.Optimizer):
                 parameter.copy_(kept)
 
     def _watch(self):
-        # A parameter's accumulator, a node of autograd's graph, tells when its gradient is there.
         this = weakref.ref(self)
-        self._accumulators = []
 
         def ready(name, *_):
             if this() is not None:
                 this()._ready(name)
 
-        for name, parameter in self._parameters.items():
-            accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-            self._handles.append(accumulator.register_hook(functools.partial(ready, name)))
-            self._accumulators.append(accumulator)
+        self._handles, self._accumulators = watched(self._parameters, ready)
 
     # An iteration.
 
@@ -363,30 +362,27 @@ class HubOptimizer(torch.optim.Optimizer):
             raise InvalidError(f"the gradient of parameter {name!r:.64} is sparse: expected a dense one")
         else:
             tensor.copy_(parameter.grad)
-        pushed = [name, None]
-        self._in_flight.append(pushed)
-        self._pushed.add(name)
-        try:
-            while pushed[1] is None:
-                try:
-                    pushed[1] = hub.push_async(name, self._arrays[name], group["lr"])
-                except AgainError:  # as many requests are in flight as there can be
-                    if len(self._in_flight) == 1:
-                        raise
-                    self._end_first()
-        except Error:  # it was not pushed
-            self._in_flight.pop()
-            self._pushed.discard(name)
-            raise
+        array = self._arrays[name]
+        if self._clipping is None:
+            start = functools.partial(hub.push_async, name, array, group["lr"])
+        else:
+            start = functools.partial(hub.accumulate_async, name, array)
+        self._rounds.begin(name, start, self._pushed, self._timeout)
         parameter.grad = None
 
-    def _end_first(self):
-        """Waits for the push that is the longest in flight. After a TimeoutError it can be waited for again."""
-        request = self._in_flight[0][1]
-        if request is None:
-            raise InvalidError(_INTERRUPTED + "free this optimizer, and make another one in another session")
-        request.wait(self._timeout)
-        self._in_flight.popleft()
+    def _apply(self, clipping):
+        """A step with what was accumulated, or what an earlier call has left of it. False: it was dropped."""
+        hub = self._open_hub()
+        if clipping.norm is None:
+            self._norm = clipping.norm = hub.norm()
+        for name, parameter in self._parameters.items():
+            if name not in clipping.applied:
+                number = self._group_of[id(parameter)]
+                self._check_settings(number, self.param_groups[number])
+                start = functools.partial(hub.apply_async, name, clipping.scale, self.param_groups[number]["lr"])
+                self._rounds.begin(name, start, clipping.applied, self._timeout)
+        self._rounds.end(self._timeout)
+        return clipping.is_finite
 
     def _close(self):
         self._hub = None

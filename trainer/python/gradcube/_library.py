@@ -100,6 +100,7 @@ class HubSettings(ctypes.Structure):
         ("staleness", ctypes.c_uint64),
         ("aggregators", ctypes.POINTER(ctypes.c_uint64)),
         ("aggregator_count", ctypes.c_size_t),
+        ("accumulate", ctypes.c_uint64),
     ]
 
 
@@ -160,6 +161,12 @@ _FUNCTIONS = {
     "gradcube_hub_push_pull": (
         ctypes.c_int,
         [_HUB, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_double, _REQUEST],
+    ),
+    "gradcube_hub_accumulate": (ctypes.c_int, [_HUB, ctypes.c_size_t, ctypes.c_void_p, _REQUEST]),
+    "gradcube_hub_norm": (ctypes.c_int, [_HUB, ctypes.POINTER(ctypes.c_double)]),
+    "gradcube_hub_apply": (
+        ctypes.c_int,
+        [_HUB, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_double, ctypes.c_double, _REQUEST],
     ),
     "gradcube_hub_pull": (ctypes.c_int, [_HUB, ctypes.c_size_t, ctypes.c_void_p]),
     "gradcube_hub_weights": (ctypes.c_void_p, [_HUB, ctypes.c_size_t]),

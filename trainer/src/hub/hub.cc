@@ -126,6 +126,12 @@ Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(num
     }
     staleness_ = static_cast<std::uint32_t>(settings.staleness);
   }
+  if (settings.accumulate > 1) {
+    refuse_hub("accumulate of the hub is " + std::to_string(settings.accumulate) +
+               ": expected 0 or 1");
+  }
+  accumulates_ = settings.accumulate != 0;
+  if (accumulates_ && is_asynchronous()) refuse_hub("an asynchronous hub cannot accumulate");
   optimizer_ = settings.optimizer == nullptr ? "sgd" : settings.optimizer;
   if (optimizer_.size() > kLongestOptimizer) refuse_hub("the optimizer's text is too long");
   ordered_ = ordered(settings.keys, settings.key_count);
@@ -233,7 +239,8 @@ std::vector<char> Hub::table() const {
   std::vector<char> table;
   append(table, shared::HubTable{chunk_bytes_, static_cast<std::uint32_t>(keys_.size()),
                                  static_cast<std::uint32_t>(optimizer_.size()),
-                                 static_cast<std::uint32_t>(aggregators_.size()), staleness_});
+                                 static_cast<std::uint32_t>(aggregators_.size()), staleness_,
+                                 accumulates_ ? 1U : 0U, 0});
   table.insert(table.end(), optimizer_.begin(), optimizer_.end());
   for (const std::uint32_t aggregator : aggregators_) append(table, aggregator);
   for (const control::HubKey& key : ordered_) {

@@ -90,6 +90,8 @@ class Hub {
     // The last push has ended well, and what lies at its place are the weights after it.
     bool has_weights = false;
     int failure = 0;  // else: of the last push, if there was one
+    // Of what is accumulated: the sum of the squares; nothing if nothing is.
+    std::optional<double> squares;
   };
 
   // Elements of a key that this server owns, in float32: the weights, and the optimizer's state.
@@ -110,6 +112,7 @@ class Hub {
   unsigned lane() const { return lane_; }
   bool has_aggregator() const { return !aggregators_.empty(); }
   bool is_asynchronous() const { return staleness_ != shared::kSynchronous; }
+  bool accumulates() const { return accumulates_; }
   std::size_t size() const { return keys_.size(); }
   // By the trainer's own list.
   Key& key(std::size_t place) { return keys_[place]; }
@@ -186,6 +189,7 @@ class Hub {
   std::size_t chunk_bytes_ = 0;
   std::vector<std::uint32_t> aggregators_;  // ascending
   std::uint32_t staleness_ = shared::kSynchronous;
+  bool accumulates_ = false;
   std::string optimizer_;
   std::vector<Key> keys_;
   std::vector<control::HubKey> ordered_;  // by name

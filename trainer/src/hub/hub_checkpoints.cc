@@ -81,7 +81,13 @@ void HubCheckpoints::may_change(const Hub& hub) {
 void HubCheckpoints::may_save(const Hub& hub) {
   may_change(hub);
   for (std::size_t place = 0; place < hub.size(); ++place) {
-    if (!hub.key(place).has_weights) session_.require(client_.no_weights(hub, hub.key(place)));
+    const Hub::Key& key = hub.key(place);
+    if (!key.has_weights) session_.require(client_.no_weights(hub, key));
+    if (key.squares.has_value()) {
+      throw Failure(GRADCUBE_EINVAL, "key " + in_quotes(key.name) +
+                                         " of the hub has accumulated gradients, which no "
+                                         "checkpoint has: call gradcube_hub_apply() first");
+    }
   }
 }
 

@@ -36,10 +36,11 @@ struct PushWish {
   std::size_t key = 0;  // the place in the trainer's list
   const void* buffer = nullptr;
   void* weights = nullptr;  // where the new ones are wanted; null: nowhere
-  double rate = 0;          // of gradients
+  double rate = 0;          // of gradients, and of what is applied
   std::uint64_t steps = 0;  // of what is restored, or loaded
   unsigned plane = 0;       // of what is saved or loaded
   bool has_plane = false;   // of what is loaded: whether it is in the buffer
+  double scale = 0;         // of what is applied
 };
 
 class HubClient final : public HubListener {
@@ -56,6 +57,8 @@ class HubClient final : public HubListener {
   int push(Hub& hub, const PushWish& wish, std::uint64_t& number);
   int pull(Hub& hub, std::size_t key, void* weights);
   const void* weights(Hub& hub, std::size_t key);
+  // Of all that is accumulated.
+  int norm(Hub& hub, double& norm);
 
   Session& session() { return session_; }
   // For what saves and restores, with the lock: why the hub is not as it should be, as a code.
@@ -68,8 +71,8 @@ class HubClient final : public HubListener {
   int is_being_freed();
   bool keeps_memory(const Hub& hub) const;
 
-  int end_push(Session::Lock& lock, const Push& push, int code) override;
-  void settle(const Push& push, int code) override;
+  int end_push(Session::Lock& lock, const Request& request, int code) override;
+  void settle(const Request& request, int code) override;
   std::string text_of_push(const Request& request) const override;
   void take_hub(const shared::Notice& notice, Descriptor memory) override;
   bool is_answered() const override { return answer_.has_value(); }
@@ -87,6 +90,7 @@ class HubClient final : public HubListener {
   int fail(int code, std::string message) { return session_.fail(code, std::move(message)); }
   int fail_as_lost() { return fail(session_.lost_code(), session_.lost_message()); }
   int no_key(const Hub& hub, std::size_t place);
+  int nothing(const Hub::Key& key);
   void await_pulls(Session::Lock& lock, Hub& hub, std::size_t place);
   int may_push(const Hub& hub, const PushWish& wish);
   int submit(Session::Lock& lock, Hub& hub, const PushWish& wish,

@@ -1,7 +1,9 @@
 // How a hub is pushed to, and read.
 
+#include <bit>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <thread>
 
@@ -34,13 +36,19 @@ class Counted {
   unsigned& count_;
 };
 
+std::uint32_t scale_bits(double scale) {
+  if (!shared::is_scale(scale)) return 0;  // it is refused
+  return std::bit_cast<std::uint32_t>(static_cast<float>(scale) + 0.0F);
+}
+
 // Without the lock: a key may have gigabytes.
 shared::SubmittedPush submitted_push(const Hub& hub, const PushWish& wish) {
   shared::SubmittedPush push{};
   push.hub = hub.number();
   push.kind = static_cast<std::uint8_t>(wish.kind);
   push.plane = static_cast<std::uint8_t>(wish.plane);
-  if (wish.kind == PushKind::gradients) push.rate = wish.rate;
+  if (shared::has_rate(wish.kind)) push.rate = wish.rate;
+  if (wish.kind == PushKind::applied) push.digest = scale_bits(wish.scale);
   if (wish.kind == PushKind::restored) push.steps = wish.steps;
   if (wish.kind == PushKind::loaded && wish.has_plane) push.steps = wish.steps + 1;
   if (wish.kind != PushKind::weights || wish.key >= hub.size() || wish.buffer == nullptr) {
@@ -51,7 +59,17 @@ shared::SubmittedPush submitted_push(const Hub& hub, const PushWish& wish) {
   return push;
 }
 
-std::string problem_of_rate(const Hub& hub, const PushWish& wish) {
+// Of the numbers, and of what the hub can do.
+std::string problem_of(const Hub& hub, const PushWish& wish) {
+  if (wish.kind == PushKind::accumulated || wish.kind == PushKind::applied) {
+    if (!hub.accumulates()) {
+      return "the hub does not accumulate: make it with gradcube_hub_settings.accumulate";
+    }
+    if (!shared::is_scale(wish.scale)) {
+      return "the scale is " + std::to_string(wish.scale) +
+             ": expected a finite number of float32, 0 or more";
+    }
+  }
   if (wish.rate == GRADCUBE_HUB_RATE) return "";
   if (shared::is_learning_rate(wish.rate, hub.has_aggregator())) return "";
   return "the learning rate is " + std::to_string(wish.rate) + ": expected a finite number" +
@@ -60,6 +78,7 @@ std::string problem_of_rate(const Hub& hub, const PushWish& wish) {
 
 std::size_t bytes_of(const Hub& hub, const PushWish& wish) {
   const Hub::Key& key = hub.key(wish.key);
+  if (wish.kind == PushKind::applied) return 0;
   return wish.kind == PushKind::restored ? hub.bytes_to_restore(key) : key.bytes;
 }
 
@@ -70,7 +89,10 @@ std::uint64_t HubClient::steps_after(const Hub& hub, const Hub::Key& key,
   switch (wish.kind) {
     case PushKind::gradients:
       return key.steps + (hub.is_asynchronous() ? session_.place().size / session_.trainers() : 1);
+    case PushKind::applied:
+      return key.steps + (wish.scale == 0 ? 0 : 1);
     case PushKind::saved:
+    case PushKind::accumulated:
       return key.steps;
     default:
       return wish.steps;  // 0 of weights
@@ -95,19 +117,22 @@ int HubClient::may_push(const Hub& hub, const PushWish& wish) {
   session_.reap();
   if (wish.key >= hub.size()) return no_key(hub, wish.key);
   const Hub::Key& key = hub.key(wish.key);
-  if (wish.buffer == nullptr) return fail(GRADCUBE_EINVAL, "what is pushed is NULL");
-  if (const std::string problem = problem_of_rate(hub, wish); !problem.empty()) {
+  if (wish.buffer == nullptr && wish.kind != PushKind::applied) {
+    return fail(GRADCUBE_EINVAL, "what is pushed is NULL");
+  }
+  if (const std::string problem = problem_of(hub, wish); !problem.empty()) {
     return fail(GRADCUBE_EINVAL, problem);
   }
   if (const int code = fail_if_ended(hub); code != GRADCUBE_OK) return code;
   if (const int code = fail_if_torn(hub); code != GRADCUBE_OK) return code;
-  if (wish.kind == PushKind::gradients && !key.pushed && !key.has_weights)
-    return no_weights(hub, key);
+  const bool trains = shared::has_gradients(wish.kind) || wish.kind == PushKind::applied;
+  if (trains && !key.pushed && !key.has_weights) return no_weights(hub, key);
   if (key.pushed || (hub.copies && !is_of_plane(wish.kind))) {
     return fail(GRADCUBE_EAGAIN, "key " + in_quotes(key.name) + " of the hub is being " +
                                      (key.pushed ? "pushed: wait for its request first"
                                                  : "copied for a checkpoint by another thread"));
   }
+  if (wish.kind == PushKind::applied && !key.squares.has_value()) return nothing(key);
   const std::size_t bytes = bytes_of(hub, wish);
   if (bytes <= session_.heap_bytes()) return GRADCUBE_OK;
   return fail(GRADCUBE_EINVAL, "key " + in_quotes(key.name) + " has " + std::to_string(bytes) +
@@ -169,18 +194,26 @@ int HubClient::submit(Session::Lock& lock, Hub& hub, const PushWish& wish,
 }
 
 // The key is still this push's.
-int HubClient::end_push(Session::Lock& lock, const Push& push, int code) {
+int HubClient::end_push(Session::Lock& lock, const Request& request, int code) {
+  const Push& push = *request.wanted.push;
   if (code == GRADCUBE_OK && push.weights != nullptr) {
     const Hub::Key& key = push.hub->key(push.key);
     const Counted use(lock, push.hub->uses);
     code = copy(lock, *push.hub, key, push.weights);
   }
-  settle(push, code);
+  settle(request, code);
   return code;
 }
 
-void HubClient::settle(const Push& push, int code) {
+void HubClient::settle(const Request& request, int code) {
+  const Push& push = *request.wanted.push;
+  const auto kind = static_cast<PushKind>(request.collective.submission.push.kind);
   Hub::Key& key = push.hub->key(push.key);
+  if (code == GRADCUBE_OK && kind == PushKind::accumulated) {
+    key.squares = std::bit_cast<double>(request.message_bytes);
+  } else if (code != GRADCUBE_OK || (kind != PushKind::gradients && kind != PushKind::saved)) {
+    key.squares.reset();
+  }
   if (code == GRADCUBE_OK) {
     key.steps = push.steps;
     ++key.pushes;
@@ -282,6 +315,26 @@ int HubClient::copy(Session::Lock& lock, const Hub& hub, const Hub::Key& key, vo
     is_whole = hub.is_readable();
   });
   return code != GRADCUBE_OK || is_whole ? code : no_memory();
+}
+
+int HubClient::nothing(const Hub::Key& key) {
+  return fail(GRADCUBE_EINVAL, "key " + in_quotes(key.name) +
+                                   " of the hub has accumulated nothing: call "
+                                   "gradcube_hub_accumulate() first");
+}
+
+// In the order of the names, so all trainers have the same bits.
+int HubClient::norm(Hub& hub, double& norm) {
+  const Session::Lock lock = session_.enter();
+  double squares = 0;
+  for (std::size_t number = 0; number < hub.size(); ++number) {
+    const std::size_t place = hub.place_by_name(number);
+    if (const int code = may_read(hub, place, false); code != GRADCUBE_OK) return code;
+    if (!hub.key(place).squares.has_value()) return nothing(hub.key(place));
+    squares += *hub.key(place).squares;
+  }
+  norm = std::sqrt(squares);
+  return GRADCUBE_OK;
 }
 
 const void* HubClient::weights(Hub& hub, std::size_t place) {

@@ -22,9 +22,9 @@ class HubListener {
 
   // The caller is told of a push's end, which has this code: the code that it gets. Nobody finds
   // the request any more. Throws nothing: else the push would never end.
-  virtual int end_push(std::unique_lock<std::mutex>& lock, const Push& push, int code) = 0;
+  virtual int end_push(std::unique_lock<std::mutex>& lock, const Request& request, int code) = 0;
   // A push has ended, and nobody asks for its end.
-  virtual void settle(const Push& push, int code) = 0;
+  virtual void settle(const Request& request, int code) = 0;
   // For messages: `the push of key "w" of the hub`.
   virtual std::string text_of_push(const Request& request) const = 0;
 

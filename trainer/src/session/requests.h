@@ -49,7 +49,7 @@ struct Request {
   bool abandoned = false;           // nobody asks for its end
   bool loses = false;               // what it brings: it was forgotten
   int code = GRADCUBE_OK;           // valid once ended
-  std::uint64_t message_bytes = 0;  // of a message, once ended
+  std::uint64_t message_bytes = 0;  // shared::Completion's, once ended
   Wanted wanted;
   std::string message;                // why, when code is negative
   std::optional<std::string> report;  // the daemon's answer to the latest inquiry

@@ -237,7 +237,7 @@ int Session::report(Lock& lock, Request& request) {
   if (request.wanted.received != nullptr) {
     *request.wanted.received = code == GRADCUBE_OK && !request.loses ? request.message_bytes : 0;
   }
-  if (request.wanted.push.has_value()) code = hub_->end_push(lock, *request.wanted.push, code);
+  if (request.wanted.push.has_value()) code = hub_->end_push(lock, request, code);
   if (code == GRADCUBE_OK && request.loses) {
     code = fail(GRADCUBE_ECANCELED, text_if_any([number] {
                   return "request " + std::to_string(number) +
@@ -292,7 +292,7 @@ void Session::end_abandoned() {
     --abandoned_;
     --unreported_ends_;
     requests_.unlist(request);
-    if (request.wanted.push.has_value()) hub_->settle(*request.wanted.push, request.code);
+    if (request.wanted.push.has_value()) hub_->settle(request, request.code);
     withdraw(request);
   });
 }

@@ -19,10 +19,12 @@ std::string bytes_of(const T& value) {
 
 inline std::string table_begin(std::uint32_t keys, std::string_view optimizer = "sgd",
                                std::uint64_t chunk_bytes = 32768,
-                               const std::vector<std::uint32_t>& aggregators = {}) {
+                               const std::vector<std::uint32_t>& aggregators = {},
+                               bool accumulates = false) {
   std::string table = bytes_of(
       shared::HubTable{chunk_bytes, keys, static_cast<std::uint32_t>(optimizer.size()),
-                       static_cast<std::uint32_t>(aggregators.size()), shared::kSynchronous});
+                       static_cast<std::uint32_t>(aggregators.size()), shared::kSynchronous,
+                       accumulates ? 1U : 0U, 0});
   table += optimizer;
   for (const std::uint32_t aggregator : aggregators) table += bytes_of(aggregator);
   return table;
@@ -36,9 +38,10 @@ inline std::string table_key(std::string_view name, std::uint64_t elements = 1,
 
 inline std::string hub_table(const std::vector<control::HubKey>& keys,
                              std::string_view optimizer = "sgd", std::uint64_t chunk_bytes = 32768,
-                             const std::vector<std::uint32_t>& aggregators = {}) {
-  std::string table =
-      table_begin(static_cast<std::uint32_t>(keys.size()), optimizer, chunk_bytes, aggregators);
+                             const std::vector<std::uint32_t>& aggregators = {},
+                             bool accumulates = false) {
+  std::string table = table_begin(static_cast<std::uint32_t>(keys.size()), optimizer, chunk_bytes,
+                                  aggregators, accumulates);
   for (const control::HubKey& key : keys) {
     table += table_key(key.name, key.elements, static_cast<std::uint32_t>(key.type));
   }

@@ -105,11 +105,24 @@ TEST(HubTable, IsRefusedWithLengthsThatLie) {
                 HasSubstr("ends too early"))
         << bytes;
     EXPECT_THAT(
-        refusal(bytes_of(shared::HubTable{32768, 1, std::max(bytes, 4U), 0, shared::kSynchronous}) +
+        refusal(bytes_of(shared::HubTable{32768, 1, std::max(bytes, 4U), 0, shared::kSynchronous, 0,
+                                          0}) +
                 "sgd"),
         HasSubstr("ends too early"))
         << bytes;
   }
+}
+
+TEST(HubTable, SaysWhetherItsHubAccumulates) {
+  shared::HubTable table{32768, 1, 3, 5, shared::kSynchronous, 1, 0};
+  const auto bytes = [&] { return bytes_of(table) + "sgd" + table_key("a"); };
+  EXPECT_TRUE(read_hub_table(bytes(), "test").accumulates);
+  table.staleness = 2;
+  EXPECT_THAT(refusal(bytes()), HasSubstr("asynchronous"));
+  table = {32768, 1, 3, 5, shared::kSynchronous, 2, 0};
+  EXPECT_THAT(refusal(bytes()), HasSubstr("a field that there is not"));
+  table = {32768, 1, 3, 5, shared::kSynchronous, 0, 1};
+  EXPECT_THAT(refusal(bytes()), HasSubstr("a field that there is not"));
 }
 
 TEST(HubTable, IsRefusedWithTypesThatCannotBeTrained) {

@@ -1,6 +1,7 @@
 // A session against trainers that push to a hub: good pushes, and every wrong field.
 
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <gmock/gmock.h>
@@ -150,6 +151,55 @@ TEST_F(SessionHub, RefusesLearningRatesThatAreNone) {
     expect_violation("without a valid learning rate",
                      [&](shared::Submission& entry) { entry.push.rate = rate; });
   }
+}
+
+// A push to a hub that accumulates, by which what was accumulated is applied.
+shared::Submission applied(std::uint64_t request, float scale) {
+  shared::Submission entry = small_push(request, 0, shared::PushKind::applied);
+  entry.push.rate = shared::kOwnRate;
+  entry.push.digest = std::bit_cast<std::uint32_t>(scale);
+  return entry;
+}
+
+TEST_F(SessionHub, TellsTheSquaresOfWhatIsAccumulatedAndTakesWhatIsApplied) {
+  const std::shared_ptr<ServerHub> hub = small_hub(1, 1, 0, {}, true);
+  session_->set_hub(*hub);
+  take(small_push(7, 0, shared::PushKind::accumulated));
+  hub->board().end(0, 0, 2.25);
+  EXPECT_EQ(session_->end_pushes(), 1U);
+  EXPECT_EQ(std::bit_cast<double>(session_->region().completion(0).bytes), 2.25);
+  EXPECT_EQ(hub->board().steps(0), 0U);
+  std::uint64_t steps = 0;
+  for (const float scale : {0.5F, 0.0F}) {
+    shared::Submission entry = applied(8, scale);
+    take(entry);
+    EXPECT_EQ(hub->board().pushed(0).learning_rate, kHubRate);
+    EXPECT_EQ(hub->board().pushed(0).digest, std::bit_cast<std::uint32_t>(scale));
+    hub->board().end(0, 0, 2.25);
+    EXPECT_EQ(session_->end_pushes(), 1U);
+    EXPECT_EQ(session_->region().completion(1 + steps).bytes, 0U);
+    EXPECT_EQ(hub->board().steps(0), ++steps > 1 ? 1U : steps) << "with the scale 0 there is none";
+  }
+}
+
+TEST_F(SessionHub, RefusesWhatItDoesNotAccumulateAndScalesThatAreNone) {
+  const auto refuse = [](const std::string& reason, const shared::Submission& wrong,
+                         bool accumulates) {
+    expect_violation(
+        reason, [&](shared::Submission& entry) { entry = wrong; }, 1,
+        small_hub(1, 1, 0, {}, accumulates));
+  };
+  refuse("does not accumulate", small_push(2, 0, shared::PushKind::accumulated), false);
+  refuse("does not accumulate", applied(2, 1), false);
+  for (const float scale : {std::nanf(""), -1.0F, std::numeric_limits<float>::infinity()}) {
+    refuse("without a valid scale", applied(2, scale), true);
+  }
+  shared::Submission entry = applied(2, 1);
+  entry.push.rate = -0.5;
+  refuse("without a valid learning rate", entry, true);
+  entry = small_push(2, 0, shared::PushKind::accumulated);
+  entry.push.rate = 0.5;
+  refuse("fields that pushes have not", entry, true);
 }
 
 constexpr bcube::ServerId kAggregator = 1;

@@ -38,9 +38,11 @@ inline ServerHubShape small_hub_shape(unsigned trainers = 1, control::Rank rank 
 
 inline std::shared_ptr<ServerHub> small_hub(std::uint32_t number = 1, unsigned trainers = 1,
                                             control::Rank rank = 0,
-                                            std::vector<bcube::ServerId> aggregators = {}) {
+                                            std::vector<bcube::ServerId> aggregators = {},
+                                            bool accumulates = false) {
   ServerHubShape shape = small_hub_shape(trainers, rank);
   shape.aggregators = std::move(aggregators);
+  shape.accumulates = accumulates;
   auto model = std::make_shared<control::hub::HubModel>(
       control::ordered_keys(small_keys(), "test"),
       control::parse_key_optimizers("sgd:lr=0.5", small_keys(), "test"), *shape.plan, shape.engines,

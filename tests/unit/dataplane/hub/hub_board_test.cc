@@ -46,8 +46,9 @@ using Ends = std::vector<std::pair<unsigned, std::uint64_t>>;
 
 Ends ends_of(HubBoard& board) {
   Ends ends;
-  board.take_ended(
-      is_sound, [&](unsigned local, std::uint64_t request) { ends.emplace_back(local, request); });
+  board.take_ended(is_sound, [&](unsigned local, std::uint64_t request, double) {
+    ends.emplace_back(local, request);
+  });
   return ends;
 }
 
@@ -103,7 +104,7 @@ TEST(HubBoard, CountsTheRoundsThatHaveEnded) {
     for (const unsigned local : {0U, 1U}) board.push(key, local, gradients(key));
     board.end(0, key);
   }
-  const auto ignore = [](unsigned, std::uint64_t) {};
+  const auto ignore = [](unsigned, std::uint64_t, double) {};
   EXPECT_EQ(board.take_ended(is_sound, ignore), 2U);
   EXPECT_EQ(board.take_ended(is_sound, ignore), 0U);
 }
@@ -119,7 +120,7 @@ TEST(HubBoard, KeepsEndsThatMayNotBeBelievedForLater) {
   Ends ends;
   const auto take = [&] {
     return board.take_ended([&] { return sound; },
-                            [&](unsigned local, std::uint64_t request) {
+                            [&](unsigned local, std::uint64_t request, double) {
                               ends.emplace_back(local, request);
                               // The other engine goes on meanwhile, and is not to be believed.
                               board.end(1, 2);
@@ -131,7 +132,7 @@ TEST(HubBoard, KeepsEndsThatMayNotBeBelievedForLater) {
   EXPECT_THAT(ends, ElementsAre(Pair(0U, 11U)));
   EXPECT_EQ(board.in_flight(), 2U);
   board.end(1, 3);
-  EXPECT_EQ(board.take_ended([] { return false; }, [](unsigned, std::uint64_t) {}), 0U);
+  EXPECT_EQ(board.take_ended([] { return false; }, [](unsigned, std::uint64_t, double) {}), 0U);
   EXPECT_THAT(ends_of(board), ElementsAre(Pair(0U, 12U), Pair(0U, 13U)));
 }
 
@@ -180,7 +181,8 @@ TEST(HubBoard, TakesAnyNumberForTheNameOfAPush) {
     EXPECT_TRUE(board.may_push(1, 0)) << request;
     board.push(1, 0, gradients(request));
     Ends failed;
-    board.fail_all([&](unsigned local, std::uint64_t name) { failed.emplace_back(local, name); });
+    board.fail_all(
+        [&](unsigned local, std::uint64_t name, double) { failed.emplace_back(local, name); });
     EXPECT_THAT(failed, ElementsAre(Pair(0U, request)));
     EXPECT_EQ(board.in_flight(), 0U) << request;
   }
@@ -235,7 +237,7 @@ TEST(HubBoard, FailsAllThatIsInFlight) {
   board.end(1, 3);
   EXPECT_EQ(ends_of(board).size(), 2U);
   Ends failed;
-  const auto fail = [&](unsigned local, std::uint64_t request) {
+  const auto fail = [&](unsigned local, std::uint64_t request, double) {
     failed.emplace_back(local, request);
   };
   board.fail_all(fail);
@@ -316,7 +318,7 @@ TEST(HubBoard, IsSharedByALeaderAndExecutorsWithoutLocks) {
     } else {
       std::this_thread::yield();
     }
-    board.take_ended(is_sound, [&](unsigned of, std::uint64_t request) {
+    board.take_ended(is_sound, [&](unsigned of, std::uint64_t request, double) {
       const std::uint64_t expected = ++ended[of][request % kKeys];
       if (request / kKeys != expected) ++misnamed;
       ++ends;

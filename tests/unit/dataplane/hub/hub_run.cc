@@ -1,6 +1,7 @@
 #include "tests/unit/dataplane/hub/hub_run.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <stdexcept>
 
@@ -83,6 +84,7 @@ HubRun::HubRun(HubRunSettings settings)
                                     settings_.staleness ? settings_.trainers : all_trainers(),
                                     settings_.aggregators != 0,
                                     settings_.staleness,
+                                    settings_.accumulates,
                                     server.weights.data(),
                                     nullptr};
       const HubNeeds needs = HubExchange::needs(context);
@@ -134,6 +136,9 @@ bool HubRun::push_one(unsigned rank, unsigned rounds, const Value& value, const 
     push.kind = round == 0 ? PushKind::weights : PushKind::gradients;
     if (kind) push.kind = kind(rank, round);
     push.learning_rate = rate ? rate(rank, round) : asked_of(key).learning_rate;
+    if (push.kind == PushKind::applied) {
+      push.digest = std::bit_cast<std::uint32_t>(scale ? scale(rank, round) : 1.0F);
+    }
     if (push.kind == PushKind::saved || push.kind == PushKind::loaded) {
       push.plane = static_cast<std::uint8_t>(plane(round));
     }

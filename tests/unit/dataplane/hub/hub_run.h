@@ -25,6 +25,7 @@ struct HubRunSettings {
   unsigned trainers = 1;     // of each server that has any
   unsigned aggregators = 0;  // the first ranks, which have none
   std::optional<std::uint32_t> staleness = {};
+  bool accumulates = false;
   unsigned lcores = 1;
   std::uint64_t chunk_bytes = 1024;
   std::uint32_t segment_bytes = 256;
@@ -68,6 +69,8 @@ class HubRun {
   std::function<bool(unsigned from, unsigned to)> may_send = {};
   // With which learning rate, if not the optimizer's.
   std::function<double(unsigned rank, unsigned round)> rate = {};
+  // Of what is applied: with which scale, if not 1.
+  std::function<float(unsigned rank, unsigned round)> scale = {};
   // Of what is restored: the arrays of a key at a rank. Of that and of what is loaded: the steps.
   std::function<std::array<const float*, kHubArrays>(unsigned rank, std::uint32_t key)> arrays = {};
   std::function<std::uint64_t(unsigned rank)> steps = {};
@@ -90,6 +93,12 @@ class HubRun {
   // Rounds of a key that have ended at a rank.
   unsigned ended(unsigned rank, std::uint32_t key) const { return servers_[rank].ended[key]; }
   std::vector<float> weights(unsigned rank, std::uint32_t key) const;
+  // Of the key's last accumulated round that has ended at a rank, as its trainers are told.
+  double squares(unsigned rank, std::uint32_t key) const {
+    double sum = 0;
+    for (const HubExchange& exchange : servers_[rank].exchanges) sum += exchange.squares(key);
+    return sum;
+  }
   // Calls use(HubOwnedRange) for all that a rank owns.
   template <typename Use>
   void for_each_owned(unsigned rank, const Use& use) const {

@@ -1,0 +1,118 @@
+"""HubOptimizer with max_norm: what clip_grad_norm_() and an optimizer of PyTorch do, with the same bits on all trainers."""
+
+import gradcube
+import torch
+from gradcube._hub_optimizer import HubOptimizer
+
+from fabrics import PATIENCE
+from harness import Cluster, TestCase, all_of, job, main, wait_until
+from hub_model import batch_of, loss_of, model_of, values_of
+
+LATE = PATIENCE
+STEPS = 5
+SERVERS = 4
+PASSES = 2  # of each step
+CASES = [
+    ("sgd", {"lr": 0.1, "momentum": 0.9}, torch.optim.SGD),
+    ("adamw", {"lr": 0.003, "weight_decay": 0.1}, torch.optim.AdamW),
+]
+
+
+class Clipping(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        torch.set_num_threads(1)
+        cls.cluster = Cluster("--topology", "bcube:2,2")
+        cls.addClassCleanup(cls.cluster.end)
+
+    def tearDown(self):
+        wait_until(lambda: self.cluster.status()["jobs"] == [], "all jobs to be forgotten")
+
+    def together(self, work):
+        """work(session) of all trainers, by rank."""
+        with job(self.cluster, "clipping") as sessions:
+            results = all_of(work, sessions)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+        return results
+
+    def train(self, session, optimizer, max_norm, settings):
+        """The weights, and the norm of each step."""
+        model, norms = model_of(session.rank), []
+        optimizer = HubOptimizer(
+            model.named_parameters(), optimizer, session=session, timeout=LATE, max_norm=max_norm, **settings
+        )
+        for number in range(STEPS):
+            optimizer.zero_grad()
+            with optimizer.no_sync():
+                loss_of(model, batch_of(session.rank, PASSES * number)).backward()
+            loss_of(model, batch_of(session.rank, PASSES * number + 1)).backward()
+            optimizer.step()
+            norms.append(optimizer.norm)
+        optimizer.free(LATE)
+        return values_of(model), norms
+
+    def train_alone(self, kind, max_norm, settings):
+        model, norms = model_of(0), []
+        optimizer = kind(model.parameters(), **settings)
+        for number in range(STEPS):
+            optimizer.zero_grad()
+            for rank in range(SERVERS):
+                for one in range(PASSES):
+                    (loss_of(model, batch_of(rank, PASSES * number + one)) / SERVERS).backward()
+            model.unused.grad = torch.zeros(3)
+            norms.append(float(torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)))
+            optimizer.step()
+        return values_of(model), norms
+
+    def assert_trained(self, results, expected):
+        for values, norms in results:
+            self.assertEqual(norms, results[0][1])
+            for name, one in results[0][0].items():
+                self.assertTrue(torch.equal(values[name], one), name)
+        for name, one in expected[0].items():
+            torch.testing.assert_close(results[0][0][name], one, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(torch.tensor(results[0][1]), torch.tensor(expected[1]), rtol=1e-4, atol=0)
+
+    def test_steps_are_those_of_clip_grad_norm_and_an_optimizer_of_pytorch(self):
+        for optimizer, settings, kind in CASES:
+            for clips, max_norm in ((True, 0.05), (False, 1e3)):
+                with self.subTest(optimizer=optimizer, max_norm=max_norm):
+                    results = self.together(lambda session: self.train(session, optimizer, max_norm, settings))
+                    self.assertEqual(all(norm > max_norm for norm in results[0][1]), clips)
+                    self.assert_trained(results, self.train_alone(kind, max_norm, settings))
+
+    def test_a_norm_that_is_no_number_is_an_error_on_all_and_the_training_goes_on(self):
+        def work(session):
+            parameter = torch.nn.Parameter(torch.ones(1000))
+            optimizer = HubOptimizer([parameter], "momentum", lr=0.5, session=session, timeout=LATE, max_norm=1e9)
+            parameter.grad = torch.full((1000,), float("inf") if session.rank == 2 else 1.0)
+            with self.assertRaisesRegex(gradcube.InvalidError, "norm of the gradients is inf.*no step was taken"):
+                optimizer.step()
+            self.assertEqual((optimizer.steps, optimizer.norm), (0, float("inf")))
+            self.assertTrue(torch.equal(parameter.detach(), torch.ones(1000)))
+            parameter.grad = torch.full((1000,), float(session.rank))
+            optimizer.step()
+            self.assertEqual(optimizer.steps, 1)
+            optimizer.free(LATE)
+            return parameter.tolist()
+
+        self.assertEqual(self.together(work), [[1 - 0.5 * 1.5] * 1000] * SERVERS)
+
+    def test_what_is_no_norm_is_refused(self):
+        for max_norm in (0, -1, float("nan"), "long"):
+            with self.assertRaisesRegex(gradcube.InvalidError, "invalid max_norm"):
+                HubOptimizer([torch.nn.Parameter(torch.ones(3))], max_norm=max_norm)
+        def work(session):
+            with self.assertRaisesRegex(gradcube.InvalidError, "asynchronous"):
+                parameters = [torch.nn.Parameter(torch.ones(3))]
+                HubOptimizer(parameters, session=session, timeout=LATE, max_norm=1.0, aggregator=0, staleness=1)
+
+        members = list(range(1, SERVERS))
+        with job(self.cluster, "asynchronous", members, members=members) as sessions:
+            self.assertEqual(all_of(work, sessions), [None] * len(members))
+
+
+if __name__ == "__main__":
+    main()
