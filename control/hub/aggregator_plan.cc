@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <memory>
+#include <vector>
 
 #include "control/base/errors.h"
 #include "control/plan/algorithms/make.h"

@@ -9,7 +9,6 @@
 
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "control/plan/base/placement.h"
 #include "control/plan/base/topology.h"

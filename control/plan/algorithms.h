@@ -1,7 +1,7 @@
 // The algorithms that can make a plan, by name.
 //
-// A name may have parameters behind a colon, separated by commas: "hips:mesh,mesh". All of it is
-// the algorithm's name wherever one travels: in a job's options, on the wire and in the plan. It
+// A name may have parameters behind a colon: "hips:mesh,mesh", or servers, "ps:2,1 2,2". All of it
+// is the algorithm's name wherever one travels: in a job's options, on the wire and in the plan. It
 // has at most 55 bytes, enough for a parameter of four letters for each of 7 levels, or for
 // "blueconnect:4x4,halving_doubling,halving_doubling".
 #ifndef GRADCUBE_CONTROL_PLAN_ALGORITHMS_H_

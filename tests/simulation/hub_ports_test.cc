@@ -1,6 +1,7 @@
 // Hubs of an aggregator that has ports of its own, PHub's PBox: its ports carry what the plan says,
 // and carry it once.
 
+#include <array>
 #include <gtest/gtest.h>
 #include <string>
 #include <vector>

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "control/base/errors.h"
+#include "control/plan/base/placement.h"
 
 #include "gradcube/gradcube.h"
 
