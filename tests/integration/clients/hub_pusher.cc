@@ -3,8 +3,8 @@
 // The hub has "vector", 1000 floats, by momentum, and "bits", 3 of bfloat16. In each round the
 // trainer pushes its rank + 1 + the round. Then prints one line: the weights "vector"[0] and [999],
 // those that weights() and pull() give, and what the binding has refused; and another line with the
-// step and "vector"[0] of a hub that goes on from the checkpoint of this one. At last the norm and a
-// weight of a hub that has accumulated 16 times the rank + 1, and has applied it by half.
+// step and "vector"[0] of a hub that goes on from the checkpoint of this one. At last the norm and
+// a weight of a hub that has accumulated 16 times the rank + 1, and has applied it by half.
 
 #include <cstdint>
 #include <cstdio>
