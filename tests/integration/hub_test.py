@@ -114,7 +114,7 @@ class Rounds(HubTestCase):
         mean = (SERVERS + 1) / 2  # of the first round; the second is 1 more
         weight = 1 - 0.25 * mean - 0.25 * (0.5 * mean + mean + 1)
         for lines in outputs:
-            self.assertEqual(len(lines), 9, lines)
+            self.assertEqual(len(lines), 10, lines)
             self.assertIn("-9: key 'bits' of the hub is being pushed", lines[0])
             self.assertIn("-9: 2 pushes to the hub are in flight", lines[1])
             self.assertEqual(lines[2], '-1: key "bits" of the hub has another type')
@@ -124,7 +124,7 @@ class Rounds(HubTestCase):
             self.assertEqual([float(one) for one in vectors], [weight] * 4)
             self.assertEqual(bits, outputs[0][5].split()[-1])
             self.assertEqual(lines[6], "-1: this hub was freed: make another one")
-            self.assertEqual(lines[7:], [f"0 2 {vectors[0]}", "done"])
+            self.assertEqual(lines[7:], [f"0 2 {vectors[0]}", f"{4 * mean:g} {1 - 0.125 * mean:g}", "done"])
 
 
 class Refusals(HubTestCase):

@@ -3,7 +3,8 @@
 // The hub has "vector", 1000 floats, by momentum, and "bits", 3 of bfloat16. In each round the
 // trainer pushes its rank + 1 + the round. Then prints one line: the weights "vector"[0] and [999],
 // those that weights() and pull() give, and what the binding has refused; and another line with the
-// step and "vector"[0] of a hub that goes on from the checkpoint of this one.
+// step and "vector"[0] of a hub that goes on from the checkpoint of this one. At last the norm and
+// a weight of a hub that has accumulated 16 times the rank + 1, and has applied it by half.
 
 #include <cstdint>
 #include <cstdio>
@@ -43,6 +44,18 @@ void go_on(gradcube::Session& session, const std::string& path) {
   const auto step = hub.restore(path, seconds(30));
   std::printf("%d %d %.9g\n", is_there ? 1 : 0, static_cast<int>(step.value_or(0)),
               hub.weights<float>(0)[0]);
+  hub.free(seconds(30));
+}
+
+void accumulate(gradcube::Session& session) {
+  gradcube::Hub hub(session, {{"vector", 16}}, {.accumulate = 1}, seconds(30));
+  std::vector<float> weights(16, 1.0F);
+  hub.init(0, std::span(weights)).wait(seconds(30));
+  const std::vector<float> gradients(16, static_cast<float>(session.rank() + 1));
+  hub.accumulate(0, std::span(gradients)).wait(seconds(30));
+  const double norm = hub.norm();
+  hub.apply(0, std::span(weights), 0.5, 0.25).wait(seconds(30));
+  std::printf("%.9g %.9g\n", norm, weights[15]);
   hub.free(seconds(30));
 }
 
@@ -88,6 +101,7 @@ int main(int argc, char** argv) {
     gradcube::Session session(argv[2], argv[1]);
     train(session, std::atoi(argv[3]), argv[4]);
     go_on(session, argv[4]);
+    accumulate(session);
     // Destroyed without free(), on all trainers.
     const gradcube::Hub another(session, {{"vector", 10}}, {}, seconds(30));
   } catch (const gradcube::Error& error) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trainer/src/base/failure.h"
+#include "trainer/src/base/quoted.h"
 #include "trainer/src/hub/hub_saving.h"
 
 namespace gradcube::trainer {
