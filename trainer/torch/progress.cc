@@ -210,8 +210,10 @@ void Progress::wake() {
 
 // False when the group stops.
 bool Progress::take_arrivals() {
-  std::uint64_t rings = 0;
-  [[maybe_unused]] const ssize_t bytes = ::read(wake_fd_, &rings, sizeof(rings));
+  if (std::exchange(is_woken_, false)) {
+    std::uint64_t rings = 0;
+    [[maybe_unused]] const ssize_t bytes = ::read(wake_fd_, &rings, sizeof(rings));
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
   sleeps_until_.reset();
   std::move(arrivals_.begin(), arrivals_.end(), std::back_inserter(flights_));
@@ -275,6 +277,7 @@ void Progress::sleep() {
   const timespec time = time_until(until);
   ::ppoll(descriptors, listens ? 2 : 1, until == Clock::time_point::max() ? nullptr : &time,
           nullptr);
+  is_woken_ = descriptors[0].revents != 0;
   rang_ = descriptors[1].revents != 0;
 }
 
