@@ -69,12 +69,7 @@ void Progress::check_process() const {
 void Progress::submit(const TaskPointer& task) {
   check_process();
   if (at_exit_ && !is_awaited_at_exit()) sleep_until_exit();
-  try {
-    hand_over();
-  } catch (const std::system_error& error) {  // no thread
-    lose_order(error.what());
-    throw;
-  }
+  hand_over();
   task->open_ = task->requests_.size();
   task->messages_ = static_cast<std::size_t>(
       std::count_if(task->requests_.begin(), task->requests_.end(),

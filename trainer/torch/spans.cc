@@ -147,7 +147,9 @@ std::optional<Span> written_span(const at::Tensor& tensor) {
   return span;
 }
 
-void check_apart(std::vector<Span> spans) {
+void check_apart(const std::vector<Span>& given) {
+  if (given.size() < 2) return;
+  std::vector<Span> spans = given;
   const auto is_empty = [](const Span& span) { return span.bytes == 0; };
   spans.erase(std::remove_if(spans.begin(), spans.end(), is_empty), spans.end());
   std::sort(spans.begin(), spans.end(), [](const Span& one, const Span& other) {

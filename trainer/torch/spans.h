@@ -43,7 +43,7 @@ Span extent_of(const at::Tensor& tensor);
 std::optional<Span> written_span(const at::Tensor& tensor);
 
 // None that is written shares a byte with another one.
-void check_apart(std::vector<Span> spans);
+void check_apart(const std::vector<Span>& spans);
 
 // Of tensors that do, though one is written.
 std::runtime_error shared_memory();
