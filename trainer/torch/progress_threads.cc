@@ -156,11 +156,12 @@ void Progress::run() {
 
 // False: this thread is the progress thread no more, and the next one tells the rest.
 bool Progress::tell_endings() {
+  if (endings_.empty()) return true;
+  // A process that this starts, in a callback, would inherit that signals are blocked.
+  const Blocking scope(starters_signals_);
   while (!endings_.empty()) {
     const Ending ending = std::move(endings_.front());
     endings_.pop_front();
-    // A process that this starts, in a callback, would inherit that signals are blocked.
-    const Blocking scope(starters_signals_);
     ending.task->ended_(ending.failure);
     if (led != this) return false;
   }
