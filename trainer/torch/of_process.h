@@ -1,8 +1,8 @@
 // One thing for all groups of a process. A forked child has one of its own, as it has its own
 // memory: that of its parent may have been locked at the fork.
 //
-// Which process this is each call asks some ten times. The kernel is asked once: it is kept in a page
-// that is zero in a child, be it of fork() or of clone().
+// Each call asks some ten times which process this is. The kernel is asked once: its answer lies in
+// a page that is zero in a child, be it of fork() or of clone().
 //
 // Threads: any. It is never destroyed: threads of groups may outlive what is static.
 #ifndef GRADCUBE_TRAINER_TORCH_OF_PROCESS_H_
@@ -22,8 +22,8 @@ namespace gradcube::pytorch {
 // between.
 inline std::atomic<pid_t>* const process_page = [] {
   constexpr std::size_t kBytes = sizeof(std::atomic<pid_t>);
-  void* const page = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                            -1, 0);
+  void* const page =
+      ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const bool is_wiped = page != MAP_FAILED && ::madvise(page, kBytes, MADV_WIPEONFORK) == 0;
   return is_wiped ? new (page) std::atomic<pid_t>(0) : nullptr;
 }();

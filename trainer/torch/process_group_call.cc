@@ -189,8 +189,7 @@ void ProcessGroupGradcube::add_collective(Call& call, const at::Tensor& memory, 
 // What the call reads or writes of the caller's own memory, by requests and by copies.
 std::vector<Span> ProcessGroupGradcube::touched_by(const Call& call) {
   std::vector<Span> touched;
-  touched.reserve(call.lent.size() + call.copies.size() + call.inputs.size() +
-                  call.outputs.size());
+  touched.reserve(call.lent.size() + call.copies.size() + call.inputs.size() + call.outputs.size());
   touched = call.lent;
   for (const Copy& copy : call.copies) {
     touched.push_back(extent_of(copy.to));

@@ -39,9 +39,9 @@ GradcubeWork::GradcubeWork(int rank, c10d::OpType type, const char* title,
       any_source_(std::move(any_source)),
       source_(source),
       future_(c10::make_intrusive<c10::ivalue::Future>(
-          c10::ListType::ofTensors(),
-          stage_ == nullptr ? std::vector<c10::Device>()
-                            : std::vector<c10::Device>{stage_->link().device})) {}
+          c10::ListType::ofTensors(), stage_ == nullptr
+                                          ? std::vector<c10::Device>()
+                                          : std::vector<c10::Device>{stage_->link().device})) {}
 
 void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
                          const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
