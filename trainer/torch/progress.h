@@ -172,7 +172,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   void check_process() const;
 
   // For a thread that is going to wait for a task's end: if it is the progress thread, another one
-  // becomes it. Throws std::system_error where the system has no thread: then the group ends.
+  // becomes it. Throws std::system_error where the system has no thread: the job is left then.
   void hand_over();
 
   // A collective could not be made on this rank, so others' would meet its next one: the group

@@ -62,6 +62,7 @@ void Progress::hand_over() {
   } catch (const std::system_error& error) {
     lock.unlock();
     lose_order(error.what());
+    session_->leave();  // what is waited for may be read and written, and the caller goes on
     throw;
   }
   if (is_detached_) {
