@@ -207,6 +207,15 @@ def shared_outputs():
         outputs = [columns[row : row + 3, place] for place, row in enumerate(rows)]
         dist.all_gather(outputs, torch.full((3,), float(rank)))
         assert [one.tolist() for one in outputs] == [[float(place)] * 3 for place in range(4)], columns
+    cube = torch.zeros(3, 5, 8)
+    outputs = list(cube[:, 1:4].chunk(4, dim=2))  # columns in each row of rows that are not all
+    dist.all_gather(outputs, torch.full((3, 3, 2), rank + 1.0))
+    assert torch.equal(cube[:, 1:4], torch.arange(1.0, 5).repeat_interleave(2).expand(3, 3, 8)), cube
+    assert not cube[:, 0].any() and not cube[:, 4].any(), cube
+    hidden = [torch.zeros(8).as_strided((2, 3), (3, 2)), *torch.zeros(3, 2, 3)]  # they share none, which no step shows
+    refusal(lambda: dist.all_gather(hidden, torch.ones(2, 3)), words, "among each other")
+    dist.all_gather([whole[:3, 0], whole[1, 1:], *others], own * rank)  # a part of a row beside a column
+    assert whole.sum() == 3, whole
     dist.barrier()
     messages_work()
 

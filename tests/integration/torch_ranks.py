@@ -212,6 +212,12 @@ def refusals():
     refusal(lambda: dist.all_gather([number.clone()], number), "one for each of the group's 4 ranks")
     refusal(lambda: dist.all_gather([torch.ones(3) for _ in range(4)], number), "3 elements", "expected 4")
     refusal(lambda: dist.all_to_all_single(torch.ones(6), torch.ones(6)), "6 rows", "evenly")
+    # Refused before they reach PyTorch, whose own refusal would be this rank's breakdown, and end the group.
+    wrapping = [2**62] * 3 + [2**62 + 4]  # as int64 they add up to 4
+    refusal(lambda: dist.all_to_all_single(torch.ones(4), torch.ones(4), wrapping), "4 rows in all")
+    factor = torch.ones(4)
+    several = dist._make_nccl_premul_sum(factor if torch.__version__[0] != "1" else [factor])
+    refusal(lambda: dist.all_reduce(torch.ones(6), several), "factor of 4 elements", "one number")
     refusal(lambda: dist.init_process_group("gradcube"), "twice")
     refusal(lambda: dist.new_group(pg_options={}), "gradcube.torch.Options")
     works()
@@ -291,6 +297,26 @@ def again():
     refusal(lambda: model(torch.ones(1, 3)).sum().backward(), "destroyed")
 
 
+def shared_by_carriers():
+    """A reproducible group copies what it adds as floats, and nothing else."""
+    group, rank = dist.new_group(pg_options=gradcube.torch.Options(reproducible=True)), dist.get_rank()
+    with gradcube.torch.shared_memory(group):
+        floats, numbers = torch.ones(1000), torch.ones(1000, dtype=torch.int64)
+    dist.broadcast(floats, 0, group=group)
+    dist.all_gather(list(floats.view(4, 250)), floats.view(4, 250)[rank], group=group)
+    dist.all_reduce(numbers, group=group)
+    if rank < 2:
+        (dist.send if rank == 0 else dist.recv)(floats, 1 - rank, group=group)
+    usage = gradcube.torch.statistics(group)
+    assert all(kind["staged_bytes"] == 0 for kind in usage.values()), usage
+    dist.all_reduce(floats, group=group)
+    dist.all_reduce(floats.view(250, 4).t(), group=group)  # a copy of the group's own, and one of the library's
+    assert gradcube.torch.statistics(group)["all_reduce"]["staged_bytes"] == 8000
+    assert torch.equal(gradcube.torch.joined([floats], group), floats), "it lies there all the same"
+    assert float(floats[0]) == 16 and int(numbers[0]) == 4, (floats, numbers)
+    dist.destroy_process_group(group)
+
+
 def shared():
     """Tensors of shared_memory() are not copied, outlive their group, and come from it in that scope alone."""
     group = dist.new_group()
@@ -311,6 +337,7 @@ def shared():
     dist.all_reduce(torch.ones(1000), group=group)
     assert gradcube.torch.statistics(group)["all_reduce"]["staged_bytes"] == 8064, "the scope has not ended"
     dist.destroy_process_group(group)
+    shared_by_carriers()
     mine += 1
     assert float(mine[999]) == 9, mine[999]
 

@@ -5,7 +5,6 @@
 #include <mutex>
 #include <stdexcept>
 #include <sys/types.h>
-#include <unistd.h>
 #include <unordered_map>
 #include <utility>
 
@@ -30,12 +29,12 @@ struct Holds {
 class RefusingAllocator final : public AllocatorBase {
   c10::DataPtr take(std::size_t bytes) const override {
     // A forked child has its parent's storages, but none of its calls.
-    if (::getpid() != process_) return c10::GetCPUAllocator()->allocate(bytes);
+    if (process_number() != process_) return c10::GetCPUAllocator()->allocate(bytes);
     throw std::runtime_error(
         "a storage cannot be resized while a call uses it: call wait() before");
   }
 
-  const pid_t process_ = ::getpid();
+  const pid_t process_ = process_number();
 };
 
 c10::Allocator* refusing() { return &of_process<RefusingAllocator>(); }

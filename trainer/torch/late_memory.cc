@@ -9,6 +9,7 @@ namespace gradcube::pytorch {
 void LateMemory::add(const void* group, std::shared_ptr<void> call, std::vector<Span> spans) {
   const std::lock_guard<std::mutex> lock(mutex_);
   late_.push_back({group, std::move(call), std::move(spans)});
+  some_are_late_ = true;
 }
 
 void LateMemory::remove(const void* call) {
@@ -25,9 +26,11 @@ void LateMemory::remove_if(const std::function<bool(const Late&)>& is_it) {
   const auto first = std::stable_partition(late_.begin(), late_.end(), std::not_fn(is_it));
   std::move(first, late_.end(), std::back_inserter(removed));
   late_.erase(first, late_.end());
+  some_are_late_ = !late_.empty();
 }
 
 bool LateMemory::has(const std::vector<Span>& touched) {
+  if (!some_are_late_) return false;
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto is_late = [this](const Span& wanted) {
     return std::any_of(late_.begin(), late_.end(), [&wanted](const Late& late) {
@@ -36,7 +39,7 @@ bool LateMemory::has(const std::vector<Span>& touched) {
       });
     });
   };
-  return !late_.empty() && std::any_of(touched.begin(), touched.end(), is_late);
+  return std::any_of(touched.begin(), touched.end(), is_late);
 }
 
 }  // namespace gradcube::pytorch

@@ -7,6 +7,7 @@
 #ifndef GRADCUBE_TRAINER_TORCH_LATE_MEMORY_H_
 #define GRADCUBE_TRAINER_TORCH_LATE_MEMORY_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -32,6 +33,8 @@ class LateMemory {
   };
 
   void remove_if(const std::function<bool(const Late&)>& is_it);
+
+  std::atomic<bool> some_are_late_{false};  // each call asks, and hardly ever finds one
 
   std::mutex mutex_;  // guards all below
   std::vector<Late> late_;

@@ -21,6 +21,7 @@
 #include "trainer/torch/compatibility.h"
 #include "trainer/torch/interpreter.h"
 #include "trainer/torch/memory.h"
+#include "trainer/torch/of_process.h"
 #include "trainer/torch/process_group.h"
 #include "trainer/torch/progress.h"
 #include "trainer/torch/tensors.h"
@@ -99,13 +100,13 @@ class Departure {
   const std::weak_ptr<Progress> progress_;
 };
 
-// One tensor over all of them, on which a collective copies nothing; none if they do not lie so.
+// One tensor over all of them in the memory that is shared; none if they do not lie so.
 std::optional<at::Tensor> joined_in(const ProcessGroupGradcube& group,
                                     const std::vector<at::Tensor>& tensors) {
   const std::shared_ptr<Session> session = group.session();
   const at::Tensor whole = joined(tensors, Session::kAlignment);
   if (session == nullptr || !whole.defined()) return std::nullopt;
-  if (!session->is_in_place(whole.data_ptr(), whole.nbytes())) return std::nullopt;
+  if (!session->is_shared(whole.data_ptr(), whole.nbytes())) return std::nullopt;
   return whole;
 }
 
@@ -134,7 +135,15 @@ c10::intrusive_ptr<GroupBase> split_off(const Membership& like,
       .cast<c10::intrusive_ptr<ProcessGroupGradcube>>();
 }
 
-bool is_main_thread() { return ::gettid() == ::getpid(); }
+bool is_main_thread() {
+  thread_local pid_t asked_in = 0;  // a forked child's only thread is its main one
+  thread_local bool is_main = false;
+  if (asked_in != process_number()) {
+    asked_in = process_number();
+    is_main = ::gettid() == asked_in;
+  }
+  return is_main;
+}
 
 void sleep_until_exit() {
   for (;;) ::pause();

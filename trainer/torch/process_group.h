@@ -49,6 +49,7 @@
 #include <array>
 #include <atomic>
 #include <c10/core/InferenceMode.h>
+#include <c10/util/FunctionRef.h>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -57,6 +58,7 @@
 #include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <utility>
 #include <vector>
 
 #include "trainer/torch/any_source.h"
@@ -199,7 +201,7 @@ class ProcessGroupGradcube final : public GroupBase {
     int source = -1;
     std::shared_ptr<Stage> stage = nullptr;           // of tensors on a device
     std::shared_ptr<AnySource> any_source = nullptr;  // of a receive from any rank
-    std::unique_ptr<c10::InferenceMode> as_values = std::make_unique<c10::InferenceMode>();
+    std::optional<c10::InferenceMode> as_values{std::in_place};
   };
   enum class Use { read, write, both };
   struct Counters {
@@ -214,10 +216,10 @@ class ProcessGroupGradcube final : public GroupBase {
   at::Tensor workspace(Call& call, const at::Tensor& like, std::int64_t elements, std::size_t kind);
   // How every call is made: perform() gives in_step() what fills the call and begins it.
   c10::intrusive_ptr<GradcubeWork> in_step(
-      c10d::OpType type, const std::function<c10::intrusive_ptr<GradcubeWork>()>& make);
+      c10d::OpType type, c10::function_ref<c10::intrusive_ptr<GradcubeWork>()> make);
   WorkPointer perform(c10d::OpType type, const char* title, const Tensors& inputs,
                       const Tensors& outputs, Milliseconds timeout,
-                      const std::function<void(Call& call)>& fill);
+                      c10::function_ref<void(Call& call)> fill);
   void copy_in(Call& call, const at::Tensor& to, const at::Tensor& from);
   void copy_own(Call& call, const at::Tensor& to, const at::Tensor& given);
   at::Tensor plain(Call& call, const at::Tensor& tensor, Use use, std::size_t kind);
@@ -225,7 +227,7 @@ class ProcessGroupGradcube final : public GroupBase {
   void add_written(Call& call, const at::Tensor& tensor);
   static bool is_copy_of(const Call& call, const at::Tensor& memory);
   void* use(Call& call, const at::Tensor& memory, std::size_t bytes, bool is_written,
-            std::size_t kind);
+            std::size_t kind, bool is_carried = false);
   void add_collective(Call& call, const at::Tensor& memory, std::size_t bytes,
                       gradcube_collective asked, bool has_result = true);
   void add_whole(Call& call, const at::Tensor& tensor, Use use, gradcube_collective asked);
@@ -250,10 +252,12 @@ class ProcessGroupGradcube final : public GroupBase {
   bool add_kept(Call& call, const at::Tensor& tensor, std::optional<int> from, std::uint64_t tag);
   Tensors apart_from(Call& call, const Tensors& written, const Tensors& read, std::size_t kind);
   void add_exchange(Call& call, const Tensors& outputs, const Tensors& inputs, std::uint64_t tag);
-  bool is_in_place(const void* memory, std::size_t bytes) const;
+  bool is_shared(const void* memory, std::size_t bytes) const;
+  bool is_carried(const at::Tensor& memory, const gradcube_collective& asked) const;
   std::uint64_t next_tag() { return kCollectiveTag | tags_++; }
   static std::vector<Span> touched_by(const Call& call);
-  c10::intrusive_ptr<GradcubeWork> begin(Call call, Milliseconds timeout);
+  // Takes what the call has.
+  c10::intrusive_ptr<GradcubeWork> begin(Call& call, Milliseconds timeout);
 
   // process_group_sparse.cc
   struct SparseSum;

@@ -41,7 +41,7 @@ std::shared_ptr<DeviceLink> ProcessGroupGradcube::link_to(const at::Device& devi
 // no place among collectives. With anything else this rank alone has failed, and others' collective
 // would meet its next one: the group ends.
 c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::in_step(
-    OpType type, const std::function<c10::intrusive_ptr<GradcubeWork>()>& make) {
+    OpType type, c10::function_ref<c10::intrusive_ptr<GradcubeWork>()> make) {
   try {
     return make();
   } catch (const std::exception& error) {
@@ -55,11 +55,11 @@ c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::in_step(
 
 ProcessGroupGradcube::WorkPointer ProcessGroupGradcube::perform(
     OpType type, const char* title, const Tensors& inputs, const Tensors& outputs,
-    Milliseconds timeout, const std::function<void(Call& call)>& fill) {
+    Milliseconds timeout, c10::function_ref<void(Call& call)> fill) {
   const auto work = in_step(type, [&] {
     Call call{type, title, inputs, outputs};
     fill(call);
-    return begin(std::move(call), timeout);
+    return begin(call, timeout);
   });
   work->look_for_signals();
   return work;
@@ -79,7 +79,7 @@ at::Tensor ProcessGroupGradcube::workspace(Call& call, const at::Tensor& like,
     memory = call.stage->memory(like, elements);
   }
   // Elsewhere it is counted as any memory that the library has to copy.
-  if (is_in_place(memory.data_ptr(), memory.nbytes())) counters_[kind].staged += memory.nbytes();
+  if (is_shared(memory.data_ptr(), memory.nbytes())) counters_[kind].staged += memory.nbytes();
   return memory;
 }
 
@@ -144,10 +144,10 @@ bool ProcessGroupGradcube::is_copy_of(const Call& call, const at::Tensor& memory
 
 // `bytes` from the tensor's first element on, whose address it gives; null if it is undefined.
 void* ProcessGroupGradcube::use(Call& call, const at::Tensor& memory, std::size_t bytes,
-                                bool is_written, std::size_t kind) {
+                                bool is_written, std::size_t kind, bool is_carried) {
   void* begin = nullptr;
+  const bool is_copy = memory.defined() && is_copy_of(call, memory);
   if (memory.defined()) {
-    const bool is_copy = is_copy_of(call, memory);
     call.memory.emplace_back(memory.storage(), is_written && !is_copy && bytes != 0);
     check_memory(memory);  // it may have had another size before it was held
     begin = memory.data_ptr();
@@ -158,26 +158,39 @@ void* ProcessGroupGradcube::use(Call& call, const at::Tensor& memory, std::size_
   Counters& counters = counters_[kind];
   ++counters.requests;
   counters.bytes += bytes;
-  const bool is_copied = kind != GRADCUBE_COMPARE && !is_in_place(begin, bytes);
-  if (is_copied) counters.staged += bytes;
+  const bool is_copied = !is_shared(begin, bytes) || (is_carried && !is_copy);
+  if (is_copied && kind != GRADCUBE_COMPARE) counters.staged += bytes;
   return begin;
 }
 
-bool ProcessGroupGradcube::is_in_place(const void* memory, std::size_t bytes) const {
-  return session_ == nullptr || session_->is_in_place(memory, bytes);
+bool ProcessGroupGradcube::is_shared(const void* memory, std::size_t bytes) const {
+  return session_ == nullptr || session_->is_shared(memory, bytes);
+}
+
+// Whether the library copies the elements wherever they lie, to add others in their place:
+// reproducible jobs have such carriers of floats, and for averages.
+bool ProcessGroupGradcube::is_carried(const at::Tensor& memory,
+                                      const gradcube_collective& asked) const {
+  const bool is_reduced = asked.kind == GRADCUBE_ALL_REDUCE || asked.kind == GRADCUBE_REDUCE ||
+                          asked.kind == GRADCUBE_REDUCE_SCATTER;
+  return wanted_.reproducible && session_ != nullptr && is_reduced &&
+         (asked.op == GRADCUBE_AVERAGE || memory.is_floating_point() || memory.is_complex());
 }
 
 // On `bytes` from the tensor's first element on.
 void ProcessGroupGradcube::add_collective(Call& call, const at::Tensor& memory, std::size_t bytes,
                                           gradcube_collective asked, bool has_result) {
-  asked.buffer = use(call, memory, bytes, true, static_cast<std::size_t>(asked.kind));
+  asked.buffer = use(call, memory, bytes, true, static_cast<std::size_t>(asked.kind),
+                     is_carried(memory, asked));
   if (!has_result) call.memory.back().expect_no_result();
   call.requests.emplace_back(asked);
 }
 
 // What the call reads or writes of the caller's own memory, by requests and by copies.
 std::vector<Span> ProcessGroupGradcube::touched_by(const Call& call) {
-  std::vector<Span> touched = call.lent;
+  std::vector<Span> touched;
+  touched.reserve(call.lent.size() + call.copies.size() + call.inputs.size() + call.outputs.size());
+  touched = call.lent;
   for (const Copy& copy : call.copies) {
     touched.push_back(extent_of(copy.to));
     touched.back().is_written = true;
@@ -190,7 +203,7 @@ std::vector<Span> ProcessGroupGradcube::touched_by(const Call& call) {
   return touched;
 }
 
-c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::begin(Call call, Milliseconds timeout) {
+c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::begin(Call& call, Milliseconds timeout) {
   const Clock::time_point deadline = deadline_after(limit_of(timeout));
   common_device(call.inputs, call.outputs);
   check_apart(call.uses);
@@ -220,6 +233,7 @@ c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::begin(Call call, Millisec
       std::move(call.memory), std::move(call.copies), call.stage, call.any_source, call.source);
   GradcubeWork::start(work, progress_, std::move(call.requests), std::move(call.lent),
                       std::move(touched), deadline);
+  call.as_values.reset();
   return work;
 }
 

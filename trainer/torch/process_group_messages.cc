@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "trainer/torch/interpreter.h"
@@ -29,13 +29,17 @@ std::vector<std::int64_t> rows_of(const at::Tensor& tensor, const std::vector<st
                              " rows cannot be split evenly among " + std::to_string(size) +
                              " ranks: expected a multiple, or sizes of the parts");
   }
-  const std::int64_t sum = std::accumulate(splits.begin(), splits.end(), std::int64_t{0});
-  const bool are_sizes =
-      std::all_of(splits.begin(), splits.end(), [](std::int64_t one) { return one >= 0; });
-  if (splits.size() == static_cast<std::size_t>(size) && sum == rows && are_sizes) return splits;
-  throw std::runtime_error(std::to_string(splits.size()) + " parts of " + std::to_string(sum) +
-                           " rows in all: expected " + std::to_string(size) + " parts of " +
-                           std::to_string(rows) + " rows, each of 0 or more");
+  std::int64_t rest = rows;  // no sum, which may be too large for its type
+  const bool are_sizes = std::all_of(splits.begin(), splits.end(), [&rest](std::int64_t one) {
+    if (one < 0 || one > rest) return false;
+    rest -= one;
+    return true;
+  });
+  if (splits.size() == static_cast<std::size_t>(size) && rest == 0 && are_sizes) return splits;
+  std::string given;
+  for (const std::int64_t one : splits) given += (given.empty() ? "" : ", ") + std::to_string(one);
+  throw std::runtime_error("parts of " + given + " rows: expected " + std::to_string(size) +
+                           " parts of " + std::to_string(rows) + " rows in all, each of 0 or more");
 }
 
 Tensors parts_of(const at::Tensor& tensor, const std::vector<std::int64_t>& splits, int size) {
@@ -111,7 +115,7 @@ Pointer ProcessGroupGradcube::recv(Tensors& tensors, int from, int tag) {
   if (!add_kept(call, only_one(tensors), from, tag_of(tag))) {
     add_receive(call, tensors.front(), from, tag_of(tag));
   }
-  const auto work = begin(std::move(call), timeout_);
+  const auto work = begin(call, timeout_);
   lock.unlock();
   work->look_for_signals();
   return work;
@@ -136,7 +140,7 @@ Pointer ProcessGroupGradcube::recvAnysource(Tensors& tensors, int tag) {
       add_receive(call, memory, rank, tag_of(tag));
     }
   }
-  const auto work = begin(std::move(call), timeout_);
+  const auto work = begin(call, timeout_);
   lock.unlock();
   work->look_for_signals();
   return work;

@@ -73,7 +73,7 @@ Pointer ProcessGroupGradcube::sum_sparse(const at::Tensor& tensor,
     sum->work = c10::make_intrusive<GradcubeWork>(rank_, OpType::ALLREDUCE, kTitle, Tensors{tensor},
                                                   Tensors{tensor}, std::vector<HeldMemory>(),
                                                   std::vector<Copy>(), nullptr, nullptr, -1);
-    follow(sum, begin(std::move(call), options.timeout), &ProcessGroupGradcube::exchange_elements);
+    follow(sum, begin(call, options.timeout), &ProcessGroupGradcube::exchange_elements);
     return sum->work;
   });
   work->look_for_signals();
@@ -123,7 +123,7 @@ void ProcessGroupGradcube::exchange_elements(const SparseSumPointer& sum) {
   }
   const auto left = std::chrono::duration_cast<Milliseconds>(
       std::max<Clock::duration>(sum->deadline - Clock::now(), Milliseconds(1)));
-  follow(sum, begin(std::move(call), left), &ProcessGroupGradcube::add_elements);
+  follow(sum, begin(call, left), &ProcessGroupGradcube::add_elements);
 }
 
 void ProcessGroupGradcube::add_elements(const SparseSumPointer& sum) {

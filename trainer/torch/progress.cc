@@ -69,12 +69,7 @@ void Progress::check_process() const {
 void Progress::submit(const TaskPointer& task) {
   check_process();
   if (at_exit_ && !is_awaited_at_exit()) sleep_until_exit();
-  try {
-    hand_over();
-  } catch (const std::system_error& error) {  // no thread
-    lose_order(error.what());
-    throw;
-  }
+  hand_over();
   task->open_ = task->requests_.size();
   task->messages_ = static_cast<std::size_t>(
       std::count_if(task->requests_.begin(), task->requests_.end(),
@@ -210,8 +205,10 @@ void Progress::wake() {
 
 // False when the group stops.
 bool Progress::take_arrivals() {
-  std::uint64_t rings = 0;
-  [[maybe_unused]] const ssize_t bytes = ::read(wake_fd_, &rings, sizeof(rings));
+  if (std::exchange(is_woken_, false)) {
+    std::uint64_t rings = 0;
+    [[maybe_unused]] const ssize_t bytes = ::read(wake_fd_, &rings, sizeof(rings));
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
   sleeps_until_.reset();
   std::move(arrivals_.begin(), arrivals_.end(), std::back_inserter(flights_));
@@ -275,6 +272,7 @@ void Progress::sleep() {
   const timespec time = time_until(until);
   ::ppoll(descriptors, listens ? 2 : 1, until == Clock::time_point::max() ? nullptr : &time,
           nullptr);
+  is_woken_ = descriptors[0].revents != 0;
   rang_ = descriptors[1].revents != 0;
 }
 

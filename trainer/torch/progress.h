@@ -172,7 +172,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   void check_process() const;
 
   // For a thread that is going to wait for a task's end: if it is the progress thread, another one
-  // becomes it.
+  // becomes it. Throws std::system_error where the system has no thread: the job is left then.
   void hand_over();
 
   // A collective could not be made on this rank, so others' would meet its next one: the group
@@ -296,6 +296,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // How soon to look again at what is the first to wait; zero: no gate is closed before it.
   Clock::duration gate_interval_{0};
   std::deque<Ending> endings_;  // to be told
+  // wake_fd_ was readable. A wake() that comes later ends the next sleep.
+  bool is_woken_ = false;
   // The session's descriptor was readable: as nothing is in flight, for a reason that lasts, such
   // as a daemon that has ended. Then the thread does not listen to it until the next request.
   bool rang_ = false;

@@ -1,6 +1,7 @@
 // The half of Progress that ends tasks: well, by failures, late, and withdrawn.
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <utility>
 
@@ -36,6 +37,12 @@ bool lies_there(const Request& request) {
   return collective == nullptr || collective->kind != GRADCUBE_COMPARE;
 }
 
+// None of a message, which overtakes others.
+std::uint64_t lane_bit(const Request& request) {
+  const auto* collective = std::get_if<gradcube_collective>(&request);
+  return collective == nullptr ? 0 : std::uint64_t{1} << collective->lane;
+}
+
 // A message that came, but not with the bytes that its receiver has room for.
 std::string shortage_of(const Request& request) {
   const auto* message = std::get_if<Message>(&request);
@@ -50,15 +57,22 @@ std::string shortage_of(const Request& request) {
 
 }  // namespace
 
+// The collectives of a lane end in order: behind one that has not, none has.
 void Progress::look_for_ends() {
-  const auto has_ended = [this](const Flight& flight) {
+  std::uint64_t waiting_lanes = 0;
+  const auto has_ended = [this, &waiting_lanes](const Flight& flight) {
     if (!flight.refusal.empty()) {
       end(flight, flight.refusal, false);
       return true;
     }
+    const std::uint64_t lane = lane_bit(flight.task->requests_[flight.place]);
+    if ((waiting_lanes & lane) != 0) return false;
     int done = 0;
     const int code = gradcube_test(session_->get(), flight.request, &done);
-    if (done == 0 && code == GRADCUBE_OK) return false;
+    if (done == 0 && code == GRADCUBE_OK) {
+      waiting_lanes |= lane;
+      return false;
+    }
     end_by(flight, code);
     return true;
   };

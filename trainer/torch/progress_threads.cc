@@ -4,6 +4,7 @@
 #include <csignal>
 #include <pthread.h>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "trainer/torch/interpreter.h"
@@ -50,12 +51,20 @@ std::shared_ptr<Progress> Progress::start(std::shared_ptr<Session> session) {
 
 void Progress::hand_over() {
   if (led != this) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   if (at_exit_) return;  // nothing ends any more
   join_retired();
   const Blocking scope(all_signals());
-  // Also while the group stops: what this one waits for may be told after what it has in hand.
-  std::thread next([progress = shared_from_this()] { progress->run(); });
+  std::thread next;
+  try {
+    // Also while the group stops: what this one waits for may be told after what it has in hand.
+    next = std::thread([progress = shared_from_this()] { progress->run(); });
+  } catch (const std::system_error& error) {
+    lock.unlock();
+    lose_order(error.what());
+    session_->leave();  // what is waited for may be read and written, and the caller goes on
+    throw;
+  }
   if (is_detached_) {
     next.detach();
   } else {
@@ -148,11 +157,12 @@ void Progress::run() {
 
 // False: this thread is the progress thread no more, and the next one tells the rest.
 bool Progress::tell_endings() {
+  if (endings_.empty()) return true;
+  // A process that this starts, in a callback, would inherit that signals are blocked.
+  const Blocking scope(starters_signals_);
   while (!endings_.empty()) {
     const Ending ending = std::move(endings_.front());
     endings_.pop_front();
-    // A process that this starts, in a callback, would inherit that signals are blocked.
-    const Blocking scope(starters_signals_);
     ending.task->ended_(ending.failure);
     if (led != this) return false;
   }

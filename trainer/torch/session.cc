@@ -1,11 +1,12 @@
 #include "trainer/torch/session.h"
 
 #include <stdexcept>
-#include <unistd.h>
+
+#include "trainer/torch/of_process.h"
 
 namespace gradcube::pytorch {
 
-Session::Session(const Membership& wanted) : owner_(::getpid()), copies_sums_(wanted.reproducible) {
+Session::Session(const Membership& wanted) : owner_(process_number()) {
   gradcube_options options = GRADCUBE_OPTIONS_INIT;
   options.rank = wanted.rank;
   options.trainers_per_server = wanted.trainers_per_server;
@@ -29,7 +30,7 @@ Session::Session(const Membership& wanted) : owner_(::getpid()), copies_sums_(wa
 
 Session::~Session() { gradcube_close(session_); }
 
-bool Session::is_own() const { return ::getpid() == owner_; }
+bool Session::is_own() const { return process_number() == owner_; }
 
 void* Session::allocate(std::size_t bytes) {
   if (!is_own()) return nullptr;
@@ -47,10 +48,6 @@ void Session::release(void* block) {
     blocks_.erase(reinterpret_cast<std::uintptr_t>(block));
   }
   gradcube_free(session_, block);
-}
-
-bool Session::is_in_place(const void* buffer, std::size_t bytes) const {
-  return bytes == 0 || (!copies_sums_ && is_shared(buffer, bytes));
 }
 
 bool Session::is_shared(const void* buffer, std::size_t bytes) const {

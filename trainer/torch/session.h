@@ -67,9 +67,6 @@ class Session {
   // adds with carriers, and nothing else.
   bool is_shared(const void* buffer, std::size_t bytes) const;
 
-  // Whether a sum works on these bytes where they are, so that nothing is copied.
-  bool is_in_place(const void* buffer, std::size_t bytes) const;
-
   // Whether this process has opened the session, and is not a forked child.
   bool is_own() const;
 
@@ -79,7 +76,6 @@ class Session {
  private:
   gradcube_session* session_ = nullptr;
   const pid_t owner_;
-  const bool copies_sums_;  // as reproducible jobs do
 
   mutable std::mutex mutex_;  // guards all below
   std::map<std::uintptr_t, std::size_t> blocks_;

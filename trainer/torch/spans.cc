@@ -3,92 +3,27 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <numeric>
 
 namespace gradcube::pytorch {
 namespace {
 
 bool is_spread(const Span& span) { return !span.runs.empty(); }
 
-// Which bytes of a stretch of memory are read, and which are written.
-class Uses {
- public:
-  // Spans and their runs begin at multiples of `unit` bytes from the stretch's begin, and are so
-  // long.
-  Uses(const char* begin, const char* end, std::size_t unit)
-      : begin_(begin),
-        unit_(static_cast<std::ptrdiff_t>(unit)),
-        uses_(static_cast<std::size_t>(end - begin) / unit, kNone) {}
-
-  // False: it shares a byte with an earlier one, or its runs do, and one of the two is written.
-  bool add(const Span& span) {
-    if (!is_spread(span)) return add_run(span.begin, span.bytes, span.is_written);
-    return add_runs(span, span.begin, 0);
-  }
-
- private:
-  enum Use : std::uint8_t { kNone, kRead, kWritten };
-
-  bool add_runs(const Span& span, const char* begin, std::size_t first) {
-    if (first == span.runs.size()) return add_run(begin, span.run, span.is_written);
-    const Span::Dimension& dimension = span.runs[first];
-    for (std::size_t i = 0; i < dimension.count; ++i) {
-      if (!add_runs(span, begin + i * dimension.step, first + 1)) return false;
-    }
-    return true;
-  }
-
-  bool add_run(const char* begin, std::size_t bytes, bool is_written) {
-    const auto first = uses_.begin() + (begin - begin_) / unit_;
-    const auto last = first + static_cast<std::ptrdiff_t>(bytes) / unit_;
-    const auto is_met = [is_written](std::uint8_t use) {
-      return is_written ? use != kNone : use == kWritten;
-    };
-    if (std::any_of(first, last, is_met)) return false;
-    std::fill(first, last, is_written ? kWritten : kRead);
-    return true;
-  }
-
-  const char* begin_;
-  std::ptrdiff_t unit_;
-  std::vector<std::uint8_t> uses_;
-};
-
-// Whether none of these, each without overlaps within, shares a byte with another one, as a step
-// that all have in common shows: what lies within one step of each lies beside that of all others,
-// as columns of a matrix do. False: it does not show that.
-bool are_side_by_side(std::vector<Span> spans) {
+// Whether none of these, each without overlaps within, shares a byte with another one, as this step
+// shows: modulo the step, each of them lies beside all others, as columns of a matrix do. The first
+// one begins first. False: it does not show that.
+bool are_side_by_side(std::vector<Span> spans, std::size_t step) {
   const char* const begin = spans.front().begin;
-  const std::size_t step = is_spread(spans.front()) ? spans.front().runs.front().step : 0;
   for (Span& span : spans) {
-    if (!is_spread(span) || span.runs.front().step != step) return false;
-    span.bytes -= (span.runs.front().count - 1) * step;
+    for (const Span::Dimension& one : span.runs) {
+      if (one.step % step == 0) span.bytes -= (one.count - 1) * one.step;
+    }
     span.begin = begin + static_cast<std::size_t>(span.begin - begin) % step;
     if (static_cast<std::size_t>(span.begin - begin) + span.bytes > step) return false;
   }
   std::sort(spans.begin(), spans.end(),
             [](const Span& one, const Span& other) { return one.begin < other.begin; });
   return std::adjacent_find(spans.begin(), spans.end(), overlap) == spans.end();
-}
-
-// None of these, whose extents meet, shares a byte with another one or has one twice.
-bool are_apart(const std::vector<Span>& spans) {
-  const std::less<const char*> before;
-  const char* begin = spans.front().begin;
-  const char* end = begin;
-  for (const Span& span : spans) {
-    begin = std::min(begin, span.begin, before);
-    end = std::max(end, span.begin + span.bytes, before);
-  }
-  std::size_t unit = 0;
-  for (const Span& span : spans) {
-    unit = std::gcd(unit, static_cast<std::size_t>(span.begin - begin));
-    unit = std::gcd(unit, is_spread(span) ? span.run : span.bytes);
-    for (const Span::Dimension& one : span.runs) unit = std::gcd(unit, one.step);
-  }
-  Uses uses(begin, end, unit);
-  return std::all_of(spans.begin(), spans.end(),
-                     [&uses](const Span& one) { return uses.add(one); });
 }
 
 // Whether no two runs share a byte, which their steps show where each is longer than all that lies
@@ -106,8 +41,8 @@ bool runs_are_nested(const Span& span) {
 
 std::runtime_error shared_memory() {
   return std::runtime_error(
-      "tensors of this call share memory, and it is written: expected memory of its own for each "
-      "of them");
+      "tensors of this call share memory, or lie among each other other than as columns do, and it "
+      "is written: expected memory of its own for each of them");
 }
 
 bool overlap(const Span& one, const Span& other) {
@@ -139,15 +74,17 @@ std::optional<Span> written_span(const at::Tensor& tensor) {
   for (; is_spread(span) && span.runs.back().step == span.run; span.runs.pop_back()) {
     span.run *= span.runs.back().count;
   }
-  if (!runs_are_nested(span) && !are_apart({span})) {
+  if (!runs_are_nested(span)) {
     throw std::runtime_error(
-        "a tensor is to be written whose elements share memory, as those of expand() do: expected "
-        "memory of its own for each of them");
+        "a tensor is to be written whose elements share memory, as those of expand() do, or whose "
+        "rows lie among each other: expected memory of its own for each of them");
   }
   return span;
 }
 
-void check_apart(std::vector<Span> spans) {
+void check_apart(const std::vector<Span>& given) {
+  if (given.size() < 2) return;
+  std::vector<Span> spans = given;
   const auto is_empty = [](const Span& span) { return span.bytes == 0; };
   spans.erase(std::remove_if(spans.begin(), spans.end(), is_empty), spans.end());
   std::sort(spans.begin(), spans.end(), [](const Span& one, const Span& other) {
@@ -165,8 +102,12 @@ void check_apart(std::vector<Span> spans) {
       end = std::max(end, last->begin + last->bytes, before);
       if (last->is_written) written_end = std::max(written_end, last->begin + last->bytes, before);
     }
-    if (is_a_write_met && !are_side_by_side({first, last}) &&
-        (std::none_of(first, last, is_spread) || !are_apart({first, last}))) {
+    const auto spread = std::find_if(first, last, is_spread);
+    const auto is_shown = [first, last](const Span::Dimension& one) {
+      return are_side_by_side({first, last}, one.step);
+    };
+    if (is_a_write_met &&
+        (spread == last || std::none_of(spread->runs.begin(), spread->runs.end(), is_shown))) {
       throw shared_memory();
     }
     first = last;

@@ -1,8 +1,8 @@
 // The memory of a call's tensors, as bytes: what may share some.
 //
-// Elements of a tensor may lie between those of others, as those of a column do. Whether such
-// tensors share memory is found out element by element, where their extents meet at all and they
-// are no columns side by side.
+// Elements of a tensor may lie between those of others, as those of a column do: such tensors are
+// taken where one step shows that they are columns side by side. Other layouts are refused, though
+// they may share no element.
 //
 // Threads: any. Errors: std::runtime_error, with a sentence that says what is expected.
 #ifndef GRADCUBE_TRAINER_TORCH_SPANS_H_
@@ -39,11 +39,11 @@ bool overlap(const Span& one, const Span& other);
 Span extent_of(const at::Tensor& tensor);
 
 // Of a tensor that is written by copies; one without elements has none. One whose elements share
-// memory is refused.
+// memory is refused, as is one whose rows lie among each other.
 std::optional<Span> written_span(const at::Tensor& tensor);
 
-// None that is written shares a byte with another one.
-void check_apart(std::vector<Span> spans);
+// None that is written shares a byte with another one, as far as that shows.
+void check_apart(const std::vector<Span>& spans);
 
 // Of tensors that do, though one is written.
 std::runtime_error shared_memory();

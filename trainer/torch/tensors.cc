@@ -155,7 +155,12 @@ bool is_combined_by_ranks(const at::Tensor& tensor, const Op& op) {
 
 at::Tensor premultiplied(const at::Tensor& tensor, const Op& op) {
   const at::ScalarType type = tensor.scalar_type();
-  const at::Tensor factor = factor_of(op).reshape({}).to(tensor.device());
+  const at::Tensor given = factor_of(op);
+  if (given.numel() != 1) {
+    throw std::runtime_error("a PREMUL_SUM has a factor of " + std::to_string(given.numel()) +
+                             " elements: expected one number");
+  }
+  const at::Tensor factor = given.reshape({}).to(tensor.device());
   if (!at::isIntegralType(type, true)) return (tensor * factor).to(type);
   const at::Tensor numbers =
       tensor.to(at::kLong);  // a product by a fraction is rounded as a double

@@ -39,9 +39,9 @@ GradcubeWork::GradcubeWork(int rank, c10d::OpType type, const char* title,
       any_source_(std::move(any_source)),
       source_(source),
       future_(c10::make_intrusive<c10::ivalue::Future>(
-          c10::ListType::create(c10::TensorType::get()),
-          stage_ == nullptr ? std::vector<c10::Device>()
-                            : std::vector<c10::Device>{stage_->link().device})) {}
+          c10::ListType::ofTensors(), stage_ == nullptr
+                                          ? std::vector<c10::Device>()
+                                          : std::vector<c10::Device>{stage_->link().device})) {}
 
 void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
                          const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
@@ -78,11 +78,8 @@ void GradcubeWork::end(const std::string& failure) {
   memory_.clear();
   if (stage_ != nullptr) stage_->finish(error == nullptr);
   if (any_source_ != nullptr) any_source_->finish();
-  if (error != nullptr) {
-    future_->setError(error);
-  } else {
-    complete_future();
-  }
+  if (error == nullptr) error = complete_future();
+  if (error != nullptr) future_->setError(error);
   finish(error);
 }
 
@@ -112,11 +109,18 @@ void GradcubeWork::copy() {
   }
 }
 
-void GradcubeWork::complete_future() {
-  // It records what the current stream of the device has to do, for whoever takes its value.
-  c10::OptionalStreamGuard guard;
-  if (stage_ != nullptr) guard.reset_stream(stage_->link().back);
-  future_->markCompleted(c10::IValue(outputs_));
+// Returns why it could not: out of memory. What a callback throws ends the process, as ever.
+std::exception_ptr GradcubeWork::complete_future() {
+  try {
+    // It records what the current stream of the device has to do, for whoever takes its value.
+    c10::OptionalStreamGuard guard;
+    if (stage_ != nullptr) guard.reset_stream(stage_->link().back);
+    future_->markCompleted(c10::IValue(outputs_));
+  } catch (...) {
+    if (future_->completed()) throw;
+    return std::current_exception();
+  }
+  return nullptr;
 }
 
 bool GradcubeWork::isCompleted() {

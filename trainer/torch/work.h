@@ -22,6 +22,7 @@
 #ifndef GRADCUBE_TRAINER_TORCH_WORK_H_
 #define GRADCUBE_TRAINER_TORCH_WORK_H_
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -90,7 +91,7 @@ class GradcubeWork final : public c10d::Work {
   void order_before_caller();
   bool has_lost_result() const;
   void copy();
-  void complete_future();
+  std::exception_ptr complete_future();
   bool has_ended_within(std::chrono::milliseconds time, bool handles_signals = true);
 
   const std::vector<at::Tensor> outputs_;

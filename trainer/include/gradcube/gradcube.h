@@ -332,10 +332,10 @@ GRADCUBE_API int gradcube_compare(gradcube_session* session, const void* buffer,
 /* A descriptor for poll(), epoll and asyncio that becomes readable when a request may have ended.
  * Then call gradcube_test() on the requests: once the end of each that has ended was reported, it
  * is unreadable again. It also wakes when the daemon has sent a message, such as that another
- * trainer has left: any call of gradcube_test() takes the message, also of a request that there is
- * not. Once this session's job was aborted here or the daemon has gone it stays readable: take it
- * out of the loop. It belongs to the session: do not read or close it. A negative GRADCUBE_E...
- * code when it cannot be had. */
+ * trainer has left: a call of gradcube_test() that reports no end takes the message, also of a
+ * request that there is not. Once this session's job was aborted here or the daemon has gone it
+ * stays readable: take it out of the loop. It belongs to the session: do not read or close it. A
+ * negative GRADCUBE_E... code when it cannot be had. */
 GRADCUBE_API int gradcube_event_fd(gradcube_session* session);
 
 /* *done becomes 1 when the request has ended, else 0. Returns the request's own result once it has

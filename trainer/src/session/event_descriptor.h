@@ -3,9 +3,13 @@
 //
 // Level-triggered. The doorbell rings when the daemon has published completions, and whoever
 // silences it takes these; the eventfd then keeps the descriptor readable until all of them were
-// reported, whichever thread took them. A completion may be taken before its ring comes. So the
-// doorbell counts only while a collective is in flight: the late ring of the last one wakes nobody,
-// who would then have no request to test. Guarded by the session's mutex.
+// reported, whichever thread took them. It is set when the mutex is about to be released, so that
+// what one call both takes and reports needs neither a write nor a read.
+//
+// A completion may be taken before its ring comes. So the doorbell counts only while a collective
+// is in flight: the late ring of the last one wakes nobody, who would then have no request to test.
+// The next one silences it, is published, and then lets it count again: epoll looks at it in that
+// moment, so a ring that came since is heard. Guarded by the session's mutex.
 #ifndef GRADCUBE_TRAINER_SRC_SESSION_EVENT_DESCRIPTOR_H_
 #define GRADCUBE_TRAINER_SRC_SESSION_EVENT_DESCRIPTOR_H_
 

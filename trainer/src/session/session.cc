@@ -139,9 +139,9 @@ int Session::start(Lock& lock, const Collective& collective, const Wanted& wante
   requests_.list(request, number);
   if (++in_flight_ == 1 && events_.has_value()) {
     sleeper_.silence_doorbell();  // late rings for those that have ended
-    update_events();
   }
   publish(request);
+  update_events();  // a ring that has come meanwhile counts from here on, too
   return GRADCUBE_OK;
 }
 
@@ -163,8 +163,8 @@ void Session::publish(Request& request) {
 
 int Session::cancel(std::uint64_t number) {
   const Lock lock = enter();
-  look();
-  Request* request = requests_.find(number);
+  Request* request = look_for(number);
+  update_events();
   if (request == nullptr) return unknown(number);
   if (!request->collective.is_message()) {
     return fail(GRADCUBE_EINVAL, "request " + std::to_string(number) +
@@ -189,8 +189,8 @@ int Session::cancel(std::uint64_t number) {
 
 int Session::forget(std::uint64_t number) {
   const Lock lock = enter();
-  look();
-  Request* request = requests_.find(number);
+  Request* request = look_for(number);
+  update_events();
   if (request == nullptr) return unknown(number);
   Collective& collective = request->collective;
   const bool is_in_place = collective.bytes != 0 && request->staging == nullptr;

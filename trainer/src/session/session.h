@@ -239,7 +239,8 @@ class Session {
   std::string why_late(const Request& request, std::int64_t waited_ms) const;
 
   // session_listen.cc
-  void look();
+  Request* look_for(std::uint64_t number);
+  void take_ends();
   void take(const shared::Completion& completion);
   void hear(const shared::Notice& notice, Descriptor descriptor);
   void end(Request& request, int code);

@@ -23,17 +23,27 @@ constexpr const char* kAborted = "gradcube_abort() ended this trainer's job: ope
 // could tell a failure of it from one of its own request. A text that there is no memory for is
 // left out.
 //
-// Takes what has come. Where an event descriptor was given out, this is also what makes it
-// unreadable: the doorbell is silenced before the rings are looked at, so a ring that comes after
-// is heard.
-void Session::look() {
+// Takes what has come, and returns the request. Where an event descriptor was given out, this is
+// also what makes it unreadable: the doorbell is silenced before the rings are looked at, so a ring
+// that comes after is heard. Where this request has ended, messages of the daemon wait for the next
+// call: the socket keeps the descriptor readable. The caller updates the events before it releases
+// the mutex.
+Request* Session::look_for(std::uint64_t number) {
   const bool open = !events_.has_value() || sleeper_.silence_doorbell();
-  reap();
+  take_ends();
+  Request* request = requests_.find(number);
+  if (open && request != nullptr && request->ended) return request;
   if (events_.has_value()) listen();
   if (!open) lose_daemon();
+  return requests_.find(number);
 }
 
 void Session::reap() {
+  take_ends();
+  update_events();
+}
+
+void Session::take_ends() {
   const std::size_t before = unreported_ends_;
   shared::Completion completion{};
   while (ring_is_open_) {
@@ -47,7 +57,6 @@ void Session::reap() {
   }
   if (unreported_ends_ == before) return;
   end_abandoned();
-  update_events();
   call_served();
 }
 

@@ -20,7 +20,6 @@ int Session::event_fd() {
     // From now on the daemon always rings. What it published before has not rung.
     completions_.set_consumer_sleeps(true);
     reap();
-    update_events();
   }
   return events_->fd();
 }
@@ -44,9 +43,17 @@ int Session::wait(std::uint64_t number, int timeout_ms) {
 
 // Returns the request; null if there is none (any more).
 Request* Session::await(Lock& lock, std::uint64_t number, int timeout_ms, OnSignal on_signal) {
-  look();
   Request* request = requests_.find(number);
-  if (request == nullptr || request->ended) return request;
+  if (request != nullptr && request->ended) return request;
+  request = look_for(number);
+  if (request != nullptr && request->ended) return request;  // report() updates the events
+  update_events();
+  if (request == nullptr) return nullptr;
+  if (timeout_ms == 0) {
+    // So that a trainer that never sleeps learns of its daemon's death, too.
+    if (!events_.has_value()) listen();
+    return request;
+  }
   const Stopwatch stopwatch;
   {
     Waiters::Waiter waiter(waiters_, Waiters::For::end, number);
@@ -80,7 +87,7 @@ void Session::sleep(Lock& lock, Waiters::Waiter& waiter, const Deadline& deadlin
                     OnSignal on_signal) {
   while (!is_served(waiter)) {
     if (deadline.passed()) {
-      listen();  // so that a trainer that never sleeps learns of its daemon's death, too
+      listen();  // as in await()
       return;
     }
     if (!waiter.leads()) {
@@ -138,10 +145,10 @@ int Session::time_out(Lock& lock, Request& late) {
     Waiters::Waiter waiter(waiters_, Waiters::For::report, number);
     sleep(lock, waiter, Deadline::in_milliseconds(kInquiryMilliseconds), OnSignal::go_on);
   }
-  look();
-  Request* request = requests_.find(number);
+  Request* request = look_for(number);
+  if (request != nullptr && request->ended) return report(lock, *request);
+  update_events();
   if (request == nullptr) return unknown(number);
-  if (request->ended) return report(lock, *request);
   // What has no text is still not done, and its memory is the daemon's.
   return fail(GRADCUBE_ETIMEDOUT, text_if_any([&] { return why_late(*request, waited_ms); }));
 }
