@@ -62,15 +62,12 @@ RunningCluster read_running_cluster(const json& status) {
       topology_of(field(status, "topology"))
           .with_lcores(lcores)
           .with_mtu(static_cast<unsigned>(std::min<std::uint64_t>(mtu, control::kMaxMtu)));
-  RunningCluster cluster{
-      .topology = rates.on(topology),
-      .aggregators = aggregators_of(topology, items(status, "aggregators")),
-      .rates = rates,
-      .rate_bps = rate_bps,
-      .unauthenticated = text_field(status, "authentication") == "none",
-      .servers_per_core = 1,
-      .key = json_text(json::array({field(status, "pid"), field(status, "topology"), rate_bps,
-                                    own_ports, lcores, field(status, "mtu")}))};
+  RunningCluster cluster{.topology = rates.on(topology),
+                         .aggregators = aggregators_of(topology, items(status, "aggregators")),
+                         .rates = rates,
+                         .rate_bps = rate_bps,
+                         .unauthenticated = text_field(status, "authentication") == "none",
+                         .servers_per_core = 1};
   for (const json& server : items(status, "servers")) {
     const auto id = control::parse_server(cluster.topology, address_text(field(server, "address")),
                                           "the daemon's list of servers");
