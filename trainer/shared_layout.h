@@ -144,7 +144,7 @@ struct SubmittedPush {
   // How many steps the optimizer has taken: of what is restored; of what is loaded one more, from
   // the trainer that has the plane in its buffer, the first of its server.
   std::uint64_t steps;
-  std::uint32_t digest;  // of weights: the CRC32C of their bytes, by which all push the same
+  std::uint32_t digest;  // of weights: half of their bytes' XXH3, by which all push the same
   std::uint8_t kind;     // PushKind
   std::uint8_t plane;    // of what is saved or loaded
   std::uint16_t reserved;
