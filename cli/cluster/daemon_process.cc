@@ -90,7 +90,7 @@ std::string with_log(std::string said, const RunDirectory& directory, const Daem
 }
 
 std::string how_it_ended(pid_t pid, const RunDirectory& directory, const DaemonStart& start) {
-  int status = 0;
+  int status = -1;  // no success where waitpid() fails
   if (!ends_soon(pid, &status)) {
     end_child(pid);
     return with_log("the daemon did not tell how its start went, and was ended", directory, start);
