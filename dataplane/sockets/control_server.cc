@@ -83,6 +83,11 @@ void ControlServer::read(int socket) {
   std::array<char, 4096> buffer{};
   const ssize_t received = recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (received < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  // It may have shut down its writing side alone. When it closes the other, this is called again.
+  if (received == 0 && !client.ended && !client.answer.empty()) {
+    client.ended = true;
+    return answer_line(socket);
+  }
   if (received <= 0 || client.received.size() > kLongestLine) {
     close_client(socket);
     return;
@@ -107,7 +112,9 @@ void ControlServer::answer_line(int socket) {
     client.received.erase(0, end + 1);
   }
   if (!write(socket)) return;
-  const bool pause = client.received.find('\n') != std::string::npos;
+  const bool waits = client.received.find('\n') != std::string::npos;
+  if (client.ended && client.answer.empty() && !waits) return close_client(socket);
+  const bool pause = client.ended || waits;
   if (pause == client.paused) return;
   client.paused = pause;
   if (pause) {
