@@ -1,7 +1,7 @@
 // The daemon's control socket: one line of JSON for a request, one line of JSON for its answer.
 //
 //   {"command":"status"}                  {"ok":true,"status":{...}}: status.h
-//   {"command":"flows","from":1000}       {"ok":true,"flow_count":2345,"flows":[...]}:
+//   {"command":"flows","jobs":["mnist"]}  {"ok":true,"flow_count":2345,"flows":[...]}:
 //                                         flows_request.h
 //   {"command":"status-of-all"}           the same, or {"ok":true,"inquiry":7}: cluster_status.h
 //   {"command":"impair","loss":0.01,...}  {"ok":true,"impairments":{...},...}: switch_requests.h

@@ -262,11 +262,11 @@ class Lifecycle(TestCase):
             perf = cluster.start_tool("perf", "allreduce", "--sizes", "1K", "--iterations", "1000000", "--job", "large")
             try:
                 wait_until(lambda: (cluster.job("large") or {}).get("collectives", 0) > 0, "the job to run")
-                status = cluster.status()  # with all flows
+                status = cluster.status()
                 self.assertGreaterEqual(status["flow_count"], 48 * 2 * 47)
-                self.assertEqual(len(status["flows"]), status["flow_count"])
-                pairs = {(*flow["server"], *flow["peer"], flow["stage"]) for flow in status["flows"]}
-                self.assertEqual(len(pairs), 48 * 2 * 47)
+                self.assertEqual(len(status["flows"]), 1000)
+                left_out = status["flow_count"] - 1000
+                self.assertTrue(cluster.tool("status", "--flows").stdout.split("\n\n")[-2].endswith(f"and {left_out} more"))
                 self.assertIn(f"flows: {status['flow_count']};", cluster.tool("status").stdout)
                 self.assertGreater(status["control"]["put_off"], 0)
             finally:

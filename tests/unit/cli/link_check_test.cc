@@ -112,6 +112,13 @@ TEST(LinkCheck, HasNothingAgainstALinkThatIsAsConfigured) {
   EXPECT_EQ(problem_of(right_figures(), kRate, {}), "");
 }
 
+TEST(LinkCheck, TakesALinkWhoseSegmentsNobodyHasCountedForNotMeasured) {
+  LinkFigures figures = right_figures();
+  figures.sent = 0;
+  EXPECT_EQ(problem_of(figures, kRate, {}),
+            "not measured: the daemons have counted no segments of it");
+}
+
 TEST(LinkCheck, SaysHowSlowALinkIs) {
   LinkFigures figures = right_figures();
   figures.payload_bps = 61e6;

@@ -345,7 +345,9 @@ TEST(StatusText, LeavesManyFlowsOutUnlessAskedFor) {
   const json flow = status["flows"][0];
   for (int i = 0; i < 100; ++i) status["flows"].push_back(flow);
   EXPECT_THAT(status_text(status, {}), AllOf(HasSubstr("flows: 101"), Not(HasSubstr("31.25"))));
-  EXPECT_THAT(status_text(status, kAll), HasSubstr("31.25"));
+  EXPECT_THAT(status_text(status, kAll), AllOf(HasSubstr("31.25"), Not(HasSubstr(" more"))));
+  status["flow_count"] = 1'101;
+  EXPECT_THAT(status_text(status, kAll), HasSubstr("and 1000 more\n"));
 }
 
 TEST(StatusText, SurvivesEveryMissingKeyAndEveryKeyOfAnotherType) {
