@@ -24,8 +24,9 @@ constexpr std::chrono::milliseconds kBetweenLooks{50};
 
 control::Topology topology_of(const json& topology) {
   constexpr std::string_view kWhere = "the daemon's topology";
-  return control::parse_absent(control::parse_topology(topology_text(topology), kWhere),
-                               absent_text(topology), kWhere);
+  return control::parse_absent(
+      control::parse_topology(text_field(topology, "spec").value_or(""), kWhere),
+      absent_text(topology), kWhere);
 }
 
 control::Aggregators aggregators_of(const control::Topology& topology, const json& addresses) {

@@ -47,10 +47,6 @@ std::string cell_text(const nlohmann::json& object, std::string_view path);
 
 // --- The topology of a status.
 
-// "bcube:3,2" from {"kind":"bcube","n":3,"k":2,"servers":9}, "bcube:4x3" from one with "radices":
-// what --topology takes. Empty when it cannot be told.
-std::string topology_text(const nlohmann::json& topology);
-
 // "[3,1] [3,2]" of a list of addresses; empty if it is.
 std::string addresses_text(const nlohmann::json& addresses);
 
