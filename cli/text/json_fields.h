@@ -12,13 +12,11 @@
 #include <string>
 #include <string_view>
 
+#include "control/base/json_text.h"
+
 namespace gradcube::cli {
 
-// As one line. Bytes that are no UTF-8, which names and paths may have, are replaced.
-template <typename Json>
-std::string json_text(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+using control::json_text;
 
 // The null value where there is nothing at this path.
 const nlohmann::json& field(const nlohmann::json& object, std::string_view path);
