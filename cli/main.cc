@@ -1,3 +1,4 @@
+#include <csignal>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,5 +18,6 @@ void open_standard_streams() {
 
 int main(int argc, char** argv) {
   open_standard_streams();
+  std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, nobody learns how a child has ended
   return gradcube::cli::run_command_line(argc, argv);
 }

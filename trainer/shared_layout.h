@@ -147,7 +147,7 @@ struct SubmittedPush {
   // How many steps the optimizer has taken: of what is restored; of what is loaded one more, from
   // the trainer that has the plane in its buffer, the first of its server.
   std::uint64_t steps;
-  // Of weights: the CRC32C of their bytes, by which all push the same. Of what is applied: the bits
+  // Of weights: half of their bytes' XXH3, by which all push the same. Of what is applied: the bits
   // of the scale, a float.
   std::uint32_t digest;
   std::uint8_t kind;   // PushKind

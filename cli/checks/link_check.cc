@@ -76,6 +76,7 @@ double percent_of_rate(const LinkFigures& figures, double configured_bps) {
 
 std::string problem_of(const LinkFigures& figures, double configured_bps,
                        const LinkCheckSettings& settings) {
+  if (figures.sent == 0) return "not measured: the daemons have counted no segments of it";
   std::vector<std::string> problems;
   // First what may be the reason for the others. Rounded away from what is expected.
   const auto sent = static_cast<double>(figures.sent);
@@ -148,6 +149,8 @@ class LinkCheck::Measurement {
     trainers_ = trainers_of(cluster, choice_.placement());
   }
 
+  const std::string& job() const { return job_; }
+
   // Any thread. The sessions stay open until this dies, so that the daemon still has the flows.
   void run() {
     try {
@@ -160,8 +163,8 @@ class LinkCheck::Measurement {
   }
 
   // Reads what became of its segments.
-  void finish(const json& status, const LinkCheckSettings& settings, double core_wait,
-              LinkResult& result) {
+  void finish(const json& status, const json& flows, const LinkCheckSettings& settings,
+              double core_wait, LinkResult& result) {
     if (!problem_.empty()) {
       result.problem = problem_;
       if (only_small_pass_) {
@@ -169,7 +172,7 @@ class LinkCheck::Measurement {
       }
       return;
     }
-    for (const json& flow : items(status, "flows")) {
+    for (const json& flow : items(flows, "flows")) {
       if (text_field(flow, "job") != job_) continue;
       const std::uint64_t resent = count_field(flow, "resent").value_or(0);
       figures_.sent += count_field(flow, "sent").value_or(0);
@@ -281,12 +284,15 @@ void LinkCheck::run_at_once(const json& status, const NeighbourLink* links, std:
       longest_core_wait(loads, thread_loads(processes)) /
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (InterruptGuard::interrupted()) throw control::SetupError("interrupted");
-  const json after = ask_status(directory_, WantedFlows::all);
+  std::vector<std::string> jobs;
+  for (const Measured& one : measured) jobs.push_back(one.measurement->job());
+  const json flows = ask_flows(directory_, jobs);
+  const json after = ask_status(directory_);
   for (const Measured& one : measured) {
     LinkResult& result = results[one.result];
     // A link that went down a moment ago may have been measured over other paths.
     result.problem = reported_problem(after, cluster_, result.link);
-    if (result.problem.empty()) one.measurement->finish(after, settings_, core_wait, result);
+    if (result.problem.empty()) one.measurement->finish(after, flows, settings_, core_wait, result);
   }
 }
 

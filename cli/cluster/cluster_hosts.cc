@@ -1,15 +1,20 @@
 #include "cli/cluster/cluster_hosts.h"
 
+#include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <numeric>
 #include <set>
 #include <system_error>
+#include <unistd.h>
 
-#include "cli/cluster/run_file.h"
 #include "cli/text/json_fields.h"
+#include "control/base/descriptor.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/base/read_text.h"
+#include "control/base/system_error.h"
 #include "control/settings/host_list.h"
 
 namespace gradcube::cli {
@@ -20,6 +25,7 @@ using control::SetupError;
 using control::UsageError;
 
 constexpr std::string_view kHostsFile = "hosts.json";
+constexpr std::size_t kMostFileBytes = 4 << 20;
 // The launchers that are known by a name.
 constexpr std::pair<std::string_view, std::string_view> kLaunchers[] = {
     // No prompt that nobody sees, and no wait for a host that is gone.
@@ -120,7 +126,19 @@ std::filesystem::path kept_hosts_file(const RunDirectory& directory) {
 }
 
 void keep_cluster_hosts(const RunDirectory& directory, const ClusterHosts& hosts) {
-  write_run_file(directory, kHostsFile, hosts_json(hosts));
+  // As a whole.
+  const std::string path = kept_hosts_file(directory).string();
+  std::string temporary = path + ".XXXXXX";
+  const int descriptor = mkstemp(temporary.data());
+  if (descriptor < 0) throw control::system_error("cannot write {}", path);
+  const std::string text = json_text(hosts_json(hosts)) + "\n";
+  const bool written =
+      write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if ((close(descriptor) != 0) || !written || rename(temporary.c_str(), path.c_str()) != 0) {
+    const auto refusal = control::system_error("cannot write {}", path);
+    unlink(temporary.c_str());
+    throw refusal;
+  }
 }
 
 void forget_cluster_hosts(const RunDirectory& directory) {
@@ -132,13 +150,18 @@ std::optional<ClusterHosts> kept_cluster_hosts(const RunDirectory& directory) {
   std::error_code error;
   if (!std::filesystem::exists(kept_hosts_file(directory), error)) return std::nullopt;
   directory.check();  // what stands there is run as a command
+  const std::filesystem::path path = kept_hosts_file(directory);
   try {
-    return hosts_from_json(read_run_file(directory, kHostsFile));
+    const control::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    const std::string text = control::read_text(file, kMostFileBytes).value_or("");
+    return hosts_from_json(text.size() > kMostFileBytes
+                               ? nlohmann::json()
+                               : nlohmann::json::parse(text, nullptr, false));
   } catch (const std::exception& wrong) {
     throw SetupError(
         fmt::format("{} does not say on which hosts the cluster is: {}; remove it, and end what "
                     "runs by {}=1 gradcube down on each host",
-                    kept_hosts_file(directory).string(), wrong.what(), kThisHostAlone));
+                    path.string(), wrong.what(), kThisHostAlone));
   }
 }
 

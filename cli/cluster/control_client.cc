@@ -118,20 +118,14 @@ json ask_status_of_all(const RunDirectory& directory) {
   throw SetupError("the daemon did not gather the status of all servers in time");
 }
 
-json ask_status(const RunDirectory& directory, WantedFlows flows) {
-  const json answer = ask_daemon(directory, {{"command", "status"}});
-  json whole = field(answer, "status");
-  if (!whole.is_object()) throw SetupError(kNoStatus);
-  const auto count = count_field(whole, "flow_count");
-  if (flows == WantedFlows::all && items(whole, "flows").size() < count.value_or(0)) {
-    json& all = whole["flows"] = json::array();
-    for (bool more = true; more;) {
-      const json part = ask_daemon(directory, {{"command", "flows"}, {"from", all.size()}});
-      more = !items(part, "flows").empty();
-      for (const json& flow : items(part, "flows")) all.push_back(flow);
-    }
-  }
-  return whole;
+json ask_status(const RunDirectory& directory) {
+  json status = field(ask_daemon(directory, {{"command", "status"}}), "status");
+  if (!status.is_object()) throw SetupError(kNoStatus);
+  return status;
+}
+
+json ask_flows(const RunDirectory& directory, const std::vector<std::string>& jobs) {
+  return ask_daemon(directory, {{"command", "flows"}, {"jobs", jobs}});
 }
 
 }  // namespace gradcube::cli

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "control/settings/run_directory.h"
 
@@ -36,10 +37,13 @@ nlohmann::json ask_daemon(const control::RunDirectory& directory, const nlohmann
                           std::chrono::milliseconds timeout = std::chrono::seconds(10));
 
 // The "status" of the answer to {"command":"status"}. Where there are very many flows, it has none
-// of them; unless all are wanted, which are asked for part by part.
-enum class WantedFlows { few, all };
-nlohmann::json ask_status(const control::RunDirectory& directory,
-                          WantedFlows flows = WantedFlows::few);
+// of them.
+nlohmann::json ask_status(const control::RunDirectory& directory);
+
+// "flow_count" and "flows" of the jobs of these names, or of all if none is named; of very many
+// flows the first.
+nlohmann::json ask_flows(const control::RunDirectory& directory,
+                         const std::vector<std::string>& jobs);
 
 // The status of all servers, those of other hosts too: their daemons are asked by this host's.
 nlohmann::json ask_status_of_all(const control::RunDirectory& directory);

@@ -22,6 +22,7 @@
 #include "control/base/lists.h"
 #include "control/base/printable.h"
 #include "control/base/system_error.h"
+#include "control/settings/ask_daemons.h"
 
 namespace gradcube::cli {
 namespace {
@@ -90,7 +91,7 @@ std::string with_log(std::string said, const RunDirectory& directory, const Daem
 }
 
 std::string how_it_ended(pid_t pid, const RunDirectory& directory, const DaemonStart& start) {
-  int status = 0;
+  int status = -1;  // no success where waitpid() fails
   if (!ends_soon(pid, &status)) {
     end_child(pid);
     return with_log("the daemon did not tell how its start went, and was ended", directory, start);
@@ -246,13 +247,11 @@ pid_t start_daemon(const RunDirectory& directory, const DaemonStart& start) {
                     std::chrono::duration_cast<std::chrono::seconds>(start.timeout).count()),
         directory, start));
   }
-  const auto answer = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (flag_field(answer, "ok").value_or(false)) return pid;
+  const control::DaemonAnswer answer = control::read_answer(line);
+  if (answer.why.empty()) return pid;
   end_child(pid);
-  const auto error = text_field(answer, "error");
-  if (error && flag_field(answer, "usage").value_or(false)) throw control::UsageError(*error);
-  throw SetupError(with_log(error.value_or("the daemon said something unexpected at its start"),
-                            directory, start));
+  if (answer.usage) throw control::UsageError(answer.why);
+  throw SetupError(with_log(answer.why, directory, start));
 }
 
 DaemonStart daemon_of(const control::ClusterSettings& settings) {

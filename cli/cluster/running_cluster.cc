@@ -24,8 +24,9 @@ constexpr std::chrono::milliseconds kBetweenLooks{50};
 
 control::Topology topology_of(const json& topology) {
   constexpr std::string_view kWhere = "the daemon's topology";
-  return control::parse_absent(control::parse_topology(topology_text(topology), kWhere),
-                               absent_text(topology), kWhere);
+  return control::parse_absent(
+      control::parse_topology(text_field(topology, "spec").value_or(""), kWhere),
+      absent_text(topology), kWhere);
 }
 
 control::Aggregators aggregators_of(const control::Topology& topology, const json& addresses) {
@@ -62,15 +63,12 @@ RunningCluster read_running_cluster(const json& status) {
       topology_of(field(status, "topology"))
           .with_lcores(lcores)
           .with_mtu(static_cast<unsigned>(std::min<std::uint64_t>(mtu, control::kMaxMtu)));
-  RunningCluster cluster{
-      .topology = rates.on(topology),
-      .aggregators = aggregators_of(topology, items(status, "aggregators")),
-      .rates = rates,
-      .rate_bps = rate_bps,
-      .unauthenticated = text_field(status, "authentication") == "none",
-      .servers_per_core = 1,
-      .key = json_text(json::array({field(status, "pid"), field(status, "topology"), rate_bps,
-                                    own_ports, lcores, field(status, "mtu")}))};
+  RunningCluster cluster{.topology = rates.on(topology),
+                         .aggregators = aggregators_of(topology, items(status, "aggregators")),
+                         .rates = rates,
+                         .rate_bps = rate_bps,
+                         .unauthenticated = text_field(status, "authentication") == "none",
+                         .servers_per_core = 1};
   for (const json& server : items(status, "servers")) {
     const auto id = control::parse_server(cluster.topology, address_text(field(server, "address")),
                                           "the daemon's list of servers");

@@ -41,7 +41,6 @@ struct RunningCluster {
   bool unauthenticated = false;  // frames leave its processes without a MAC
   // Of those on this host, rounded up: whose pollers run on one core.
   unsigned servers_per_core = 1;
-  std::string key;  // names the daemon and its links: two clusters have different ones
 };
 
 // Throws a UsageError on a status that no daemon could have written.

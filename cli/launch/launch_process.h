@@ -4,7 +4,7 @@
 // The kernel kills the process (SIGKILL) when the thread that started it ends, however it ends,
 // and the guard, which knows its group before the command runs, does so with that; but one that has
 // an input is left to see it close. It begins with the signals, and the limit of descriptors, that
-// the tool was started with.
+// the tool was started with; but SIGCHLD is not ignored.
 #ifndef GRADCUBE_CLI_LAUNCH_LAUNCH_PROCESS_H_
 #define GRADCUBE_CLI_LAUNCH_LAUNCH_PROCESS_H_
 

@@ -7,23 +7,13 @@
 #include "control/base/system_error.h"
 
 namespace gradcube::cli {
-namespace {
-
-void replace(int signal, void (*handler)(int), struct sigaction* old) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  sigaction(signal, &action, old);
-}
-
-}  // namespace
 
 LaunchSignals::LaunchSignals(const sigset_t* for_children) {
   sigset_t ours = signals_to_heed();
   sigaddset(&ours, SIGCHLD);
   pthread_sigmask(SIG_BLOCK, &ours, &old_mask_);
   mask_of_children_ = for_children != nullptr ? *for_children : old_mask_;
-  replace(SIGPIPE, SIG_IGN, &old_pipe_);
-  replace(SIGCHLD, SIG_DFL, &old_child_);  // where it is ignored, nobody learns exit codes
+  old_pipe_ = signal(SIGPIPE, SIG_IGN);
   descriptor_ = control::Descriptor(signalfd(-1, &ours, SFD_NONBLOCK | SFD_CLOEXEC));
   if (descriptor_.get() >= 0) return;
   const auto refusal = control::system_error("cannot receive signals");
@@ -40,8 +30,7 @@ int LaunchSignals::next() const {
 }
 
 void LaunchSignals::restore(const sigset_t& mask) const {
-  sigaction(SIGPIPE, &old_pipe_, nullptr);
-  sigaction(SIGCHLD, &old_child_, nullptr);
+  signal(SIGPIPE, old_pipe_);
   pthread_sigmask(SIG_SETMASK, &mask, nullptr);
 }
 

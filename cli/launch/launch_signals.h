@@ -34,8 +34,7 @@ class LaunchSignals {
 
   sigset_t old_mask_;
   sigset_t mask_of_children_;
-  struct sigaction old_pipe_;
-  struct sigaction old_child_;
+  sighandler_t old_pipe_;
   control::Descriptor descriptor_;
 };
 

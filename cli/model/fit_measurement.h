@@ -9,8 +9,8 @@
 
 #include <vector>
 
-#include "cli/cluster/fitted_costs.h"
 #include "cli/cluster/running_cluster.h"
+#include "cli/model/fitted_costs.h"
 
 namespace gradcube::cli {
 

@@ -30,9 +30,7 @@ bool read_model_words(int argc, const char* const* argv, std::vector<std::string
   const char* const* const first =
       std::find_if(argv + 1, end, [](std::string_view word) { return !word.starts_with('-'); });
   if (first == end || *first != std::string_view("model")) return false;
-  for (const std::string_view own : {"fit", kKeptCommand}) {
-    if (first + 1 != end && first[1] == own) return false;
-  }
+  if (first + 1 != end && first[1] == std::string_view("fit")) return false;
   words.assign(argv + 1, first);
   words.insert(words.end(), first + 1, end);
   return true;

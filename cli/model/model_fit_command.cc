@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -9,11 +8,11 @@
 
 #include "cli/checks/link_check.h"
 #include "cli/cluster/control_client.h"
-#include "cli/cluster/fitted_costs.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/running_cluster.h"
 #include "cli/measure/work_counts.h"
 #include "cli/model/fit_measurement.h"
+#include "cli/model/fitted_costs.h"
 #include "cli/model/python.h"
 #include "cli/text/command.h"
 #include "cli/text/option_checks.h"
@@ -30,14 +29,12 @@ namespace {
 
 struct FitOptions {
   unsigned iterations = 9;
-  bool keep = false;
   // With nodes nothing is measured, and all others are for the model.
   std::string nodes;
   std::string bytes = "100M";
   std::string alpha;
   std::string beta;
   std::string gamma;
-  bool fitted = false;
   bool json = false;
 };
 
@@ -85,8 +82,7 @@ Fit measured_fit(const control::RunDirectory& directory, const RunningCluster& c
   return fit;
 }
 
-Report report_of(const RunningCluster& cluster, const Fit& fit, const std::string& algorithm,
-                 bool kept) {
+Report report_of(const RunningCluster& cluster, const Fit& fit) {
   const control::MessageCosts& costs = fit.costs;
   const double overhead = static_cast<double>(costs.overhead) * 1e-9;
   Report report;
@@ -107,41 +103,15 @@ Report report_of(const RunningCluster& cluster, const Fit& fit, const std::strin
                rate == 0 ? cell::none() : Cell(human_rate(static_cast<double>(rate)), rate),
                cell::seconds(static_cast<double>(costs.latency[level]) * 1e-9)});
   }
-  const bool is_name_alone = !kept && algorithm == fitted_name(costs);
-  report.line(fmt::format(
-      "# a core takes {} for a message; {} {}", human_seconds(overhead),
-      is_name_alone ? "nothing is kept in another user's run directory, trainers may ask for"
-      : kept        ? "`perf` and `plan --why` now take auto for"
-                    : "`perf` and `plan --why` still take auto for",
-      algorithm));
+  const std::string algorithm = fitted_name(costs);
+  report.line(fmt::format("# a core takes {} for a message; ask for the algorithm {}",
+                          human_seconds(overhead), algorithm));
   report.fact("overhead_seconds", overhead);
   report.fact("servers_per_core", costs.servers_per_core);
   report.fact("all_servers_seconds", fit.plans.front().seconds);
   report.fact("algorithm", algorithm);
   report.fact("doubts", fit.doubts);
-  report.fact("kept", kept);
   return report;
-}
-
-// For the models (gradcube.model.node_costs): between two neighbours an all-reduce is twice a
-// message, which takes its latency and what either server has to do with it, two overheads; the
-// rate is that of the slowest level, and beta is 0 where no level has one.
-int tell_kept_costs() {
-  const auto directory = control::RunDirectory::from_environment();
-  const RunningCluster cluster = running_cluster(directory);
-  const auto costs = fitted_costs(directory, cluster.key, cluster.topology);
-  if (!costs) {
-    throw control::SetupError(
-        "--fitted: nothing was fitted on the running cluster; `gradcube model fit` does it");
-  }
-  double slowest = std::numeric_limits<double>::infinity();
-  for (const auto& level : cluster.topology.dimensions()) {
-    if (level.rate_bps > 0) slowest = std::min(slowest, static_cast<double>(level.rate_bps));
-  }
-  const auto latency = *std::max_element(costs->latency.begin(), costs->latency.end());
-  const double alpha = static_cast<double>(latency + 2 * costs->overhead) * 1e-9;
-  write_output(nlohmann::json{{"alpha", alpha}, {"beta", 8 / slowest}}.dump() + "\n");
-  return 0;
 }
 
 [[noreturn]] void become_model_of_lines(const FitOptions& options) {
@@ -149,7 +119,6 @@ int tell_kept_costs() {
   if (!options.alpha.empty()) words.push_back("--alpha=" + options.alpha);
   if (!options.beta.empty()) words.push_back("--beta=" + options.beta);
   if (!options.gamma.empty()) words.push_back("--gamma=" + options.gamma);
-  if (options.fitted) words.emplace_back("--fitted");
   if (options.json) words.emplace_back("--json");
   become_python(kModelsModule, words);
 }
@@ -161,22 +130,11 @@ int run_fit(const FitOptions& options) {
   const RunningCluster cluster = running_cluster(directory);
   require_sound_links(directory, cluster);
   const Fit fit = measured_fit(directory, cluster, options.iterations);
-  const bool sound = fit.doubts.empty() || options.keep;
-  // On another user's cluster trainers have the name alone.
-  const bool kept = sound && directory.is_own();
-  if (kept) keep_fitted_costs(directory, cluster.key, fit.costs);
-  const std::string algorithm =
-      sound ? fitted_name(fit.costs)
-            : with_fitted_costs(std::string(control::kAuto), directory, cluster.key,
-                                cluster.topology, cluster.servers_per_core);
-  report_of(cluster, fit, algorithm, kept).write(options.json);
-  if (!fit.doubts.empty()) {
-    complain(
-        fmt::format("{}the fit is doubtful: {}; it was {}; `gradcube check` measures the links",
-                    kept ? "warning: " : "", fmt::join(fit.doubts, "; "),
-                    kept ? "kept all the same" : "not kept, as it would be with --keep"));
-  }
-  return sound ? 0 : kExitFailure;
+  report_of(cluster, fit).write(options.json);
+  if (fit.doubts.empty()) return 0;
+  complain(fmt::format("the fit is doubtful: {}; `gradcube check` measures the links",
+                       fmt::join(fit.doubts, "; ")));
+  return kExitFailure;
 }
 
 // With --nodes nothing is measured.
@@ -186,17 +144,14 @@ void add_line_options(CLI::App& command, FitOptions& options) {
                "Measure nothing: an all-reduce on so many nodes as a line a + bM, by "
                "MG-WFBP's Table II: 64, 4,8,64, or 4..64 for each that is twice the one "
                "before");
-  nodes->excludes(command.get_option("--iterations"))->excludes(command.get_option("--keep"));
+  nodes->excludes(command.get_option("--iterations"));
   add_text(&command, "--bytes", options.bytes, "Of --nodes: M, 12.5M or 64Ki")->needs(nodes);
   add_text(&command, "--alpha", options.alpha,
            "Time of a message between two nodes whatever its size [45.26us]");
   add_text(&command, "--beta", options.beta,
            "Time of each byte between two nodes [0.8ns, which is 10 Gbit/s]");
   add_text(&command, "--gamma", options.gamma, "Time to add one byte to another [0.1143ns]");
-  command.add_flag("--fitted", options.fitted,
-                   "Those that are not given: alpha as `gradcube model fit` has found it on the "
-                   "running cluster, beta by its slowest link, and gamma 0");
-  for (const char* name : {"--alpha", "--beta", "--gamma", "--fitted"}) {
+  for (const char* name : {"--alpha", "--beta", "--gamma"}) {
     command.get_option(name)->needs(nodes);
   }
 }
@@ -207,13 +162,11 @@ void add_model(CLI::App& tool, Action& action) {
   CLI::App* model = tool.add_subcommand(
       "model",
       "Compute what the papers' cost models say of a topology, or fit them to the running cluster");
-  model->add_subcommand(kKeptCommand, "")->callback([&action] { action = tell_kept_costs; });
   CLI::App* command = model->add_subcommand(
       "fit", "What messages and bytes cost: on the running cluster, or by MG-WFBP's Table II");
   auto& options = options_of<FitOptions>(command, action, run_fit);
   add_number(command, "-n,--iterations", options.iterations, 1, 10'000,
              "Measured per size; the median counts");
-  command->add_flag("--keep", options.keep, "Keep the result even if it is doubtful");
   add_line_options(*command, options);
   command->add_flag("--json", options.json, "Print one JSON object");
   command->footer(
@@ -221,11 +174,13 @@ void add_model(CLI::App& tool, Action& action) {
       "a + b M, where a is two messages one after the other. All-reduces of 64 B on all servers,\n"
       "by several plans, tell what a core takes for a message from what the way takes; how many\n"
       "servers share a core is known. Other jobs disturb it.\n"
-      "A result that is doubtful is not kept: bytes that took another time than the rate says or\n"
-      "none, no latency, times that lie on no line, segments that were sent again, messages that\n"
-      "cost nothing on a core that servers share.\n"
-      "The result is kept in the run directory for this cluster: `gradcube plan --why` and\n"
-      "`gradcube perf --algorithm auto` use it. Trainers ask for it by the name that is printed.\n"
+      "A result is doubtful, and the exit code 1, where bytes took another time than the rate "
+      "says\n"
+      "or none, with no latency, times that lie on no line, segments that were sent again, "
+      "messages\n"
+      "that cost nothing on a core that servers share.\n"
+      "Trainers, `perf` and `plan --why` ask for the costs by the name that is printed:\n"
+      "--algorithm auto:500ns,29us,31us/8.\n"
       "With --nodes trees, recursive doubling, and halving and doubling have rows for powers of\n"
       "two alone.\n"
       "Examples:\n"

@@ -8,11 +8,8 @@
 
 namespace gradcube::cli {
 
-// For the models: prints what `model fit` has kept as {"alpha": seconds, "beta": seconds per byte}.
-inline constexpr const char* kKeptCommand = "kept";
-
-// Whether the command line is one of the models: `gradcube model WORDS`, but neither of
-// add_model()'s. Flags that stand before `model` come first in `words`: the models refuse them.
+// Whether the command line is one of the models: `gradcube model WORDS`, but not
+// `model fit`. Flags that stand before `model` come first in `words`: the models refuse them.
 bool read_model_words(int argc, const char* const* argv, std::vector<std::string>& words);
 
 // Of the models.

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "cli/cluster/cluster_hosts.h"
-#include "cli/cluster/fitted_costs.h"
 #include "cli/measure/perf_collective.h"
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
@@ -55,8 +54,7 @@ PerfCluster read_perf_cluster(const RunDirectory& directory, const JobOptions& o
   settings.members = members_of(topology, options.members);
   const auto placement = placement_of(running, settings.members, "--members")
                              .with_trainers(settings.trainers, "--trainers");
-  settings.algorithm = with_fitted_costs(options.algorithm, directory, running.key,
-                                         running.topology, running.servers_per_core);
+  settings.algorithm = control::completed_auto(options.algorithm, running.servers_per_core);
   const std::string algorithm =
       settings.algorithm.empty()
           ? std::string(control::default_algorithm_of_jobs(topology, placement))

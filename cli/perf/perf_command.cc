@@ -9,7 +9,6 @@
 
 #include "cli/cluster/host_load.h"
 #include "cli/cluster/interrupt.h"
-#include "cli/cluster/measurements.h"
 #include "cli/measure/harness.h"
 #include "cli/measure/measure_collective.h"
 #include "cli/measure/oracle.h"
@@ -222,27 +221,6 @@ void require_memory(const PerfCluster& cluster, const PerfSettings& settings,
       human_bytes(static_cast<double>(*available))));
 }
 
-// For `plan --why`: what it compares, in a run directory of this user's own.
-void keep(const RunDirectory& directory, const PerfCluster& cluster, const PerfSettings& settings,
-          const std::vector<PerfRow>& rows) {
-  const bool is_compared = settings.kind == control::CollectiveKind::all_reduce &&
-                           settings.members.empty() && settings.in_flight == 1 &&
-                           settings.trainers == 1 && !settings.reproducible;
-  if (!is_compared || !directory.is_own()) return;
-  Measurements measured = Measurements::read(directory, cluster.running.key);
-  for (const PerfRow& row : rows) {
-    measured.note(plan_of(cluster, row).algorithm(), row.bytes(),
-                  figures(row, links_of(cluster, row)).seconds_median);
-  }
-  // The report has been printed, and is right without.
-  try {
-    measured.write(directory);
-  } catch (const SetupError& error) {
-    fmt::print(stderr, "gradcube: warning: {}; `gradcube plan --why` will not show these times\n",
-               error.what());
-  }
-}
-
 int run_perf(const PerfOptions& options) {
   PerfSettings settings = settings_of(options);
   const std::vector<std::uint64_t> sizes = sizes_of(options);
@@ -284,7 +262,6 @@ int run_perf(const PerfOptions& options) {
     print_foot(cluster, settings, rows, table.wrong());
   }
   flush_output();
-  if (prints && table.wrong() == 0) keep(directory, cluster, settings, rows);
   return table.wrong() == 0 ? 0 : kExitFailure;
 }
 

@@ -49,8 +49,7 @@ void add_plan_verify(CLI::App& command, PlanVerifyOptions& options);
 Report verified(const control::Plan& plan, const PlanVerifyOptions& options);
 
 // --- `plan --why SIZE`: what each candidate of the algorithm `auto` takes for an all-reduce of
-// this size by the model (control/plan/plan_cost.h), which one auto runs, and what perf has last
-// measured on the running cluster.
+// this size by the model (control/plan/plan_cost.h), which one auto runs.
 
 // Prints. algorithm: auto with costs; empty: auto. Throws UsageError, and SetupError where the
 // running cluster cannot be asked.

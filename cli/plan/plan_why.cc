@@ -3,8 +3,6 @@
 #include <optional>
 #include <vector>
 
-#include "cli/cluster/fitted_costs.h"
-#include "cli/cluster/measurements.h"
 #include "cli/cluster/running_cluster.h"
 #include "cli/plan/plan_forms.h"
 #include "cli/plan/planned_cluster.h"
@@ -30,19 +28,17 @@ constexpr control::ServerId kMostServers = 4096;
 struct Row {
   std::string algorithm;
   PlanTime time;
-  std::optional<double> measured;
 };
 
-std::vector<Row> rows_of(const PlannedCluster& cluster, const Measurements& measured,
-                         const control::MessageCosts& costs, std::uint64_t bytes) {
+std::vector<Row> rows_of(const PlannedCluster& cluster, const control::MessageCosts& costs,
+                         std::uint64_t bytes) {
   const auto parameters = control::cost_parameters(cluster.topology, costs);
   std::vector<Row> rows;
   for (const auto& plan :
        control::candidate_plans(cluster.topology, cluster.placement, "--topology")) {
     if (!control::can_run(*plan, kKind, bytes)) continue;
     rows.push_back({plan->algorithm(),
-                    control::PlanCost(*plan).time(kKind, static_cast<double>(bytes), parameters),
-                    measured.seconds(plan->algorithm(), bytes)});
+                    control::PlanCost(*plan).time(kKind, static_cast<double>(bytes), parameters)});
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const Row& a, const Row& b) { return a.time.seconds() < b.time.seconds(); });
@@ -66,7 +62,6 @@ Report report_of(const PlannedCluster& cluster, const control::MessageCosts& cos
                                                    {"latency", "latency_seconds"},
                                                    {"transfer", "transfer_seconds"},
                                                    {"binds", "binds", Align::left},
-                                                   {"measured", "measured_seconds"},
                                                    {"", "", Align::left}});
   const double least = rows.front().time.seconds();
   for (const Row& row : rows) {
@@ -76,7 +71,6 @@ Report report_of(const PlannedCluster& cluster, const control::MessageCosts& cos
                cell::seconds(time.latency), cell::seconds(time.transfer),
                time.latency_binds() ? "latency"
                                     : Cell(fmt::format("level {}", time.busiest), time.busiest),
-               cell::known(row.measured, cell::seconds),
                cell::shown(row.algorithm == chosen ? "auto" : "")});
   }
   return report;
@@ -95,11 +89,8 @@ int run_plan_why(const std::string& size, const SettingsOptions& options,
                                           topology.spec(), topology.servers(), kMostServers));
   }
   std::string algorithm = asked_algorithm.empty() ? std::string(control::kAuto) : asked_algorithm;
-  Measurements measured;
   if (cluster.running) {
-    measured = Measurements::read(directory, cluster.running->key);
-    algorithm = with_fitted_costs(algorithm, directory, cluster.running->key, topology,
-                                  cluster.running->servers_per_core);
+    algorithm = control::completed_auto(algorithm, cluster.running->servers_per_core);
   }
   const auto costs = control::auto_costs(algorithm, topology, "--algorithm");
   if (!costs) {
@@ -109,7 +100,7 @@ int run_plan_why(const std::string& size, const SettingsOptions& options,
   }
   const auto choice = control::make_choice(algorithm, topology, cluster.placement, "--topology");
   const std::string chosen = choice.plan_of(kKind, bytes).algorithm();
-  const std::vector<Row> rows = rows_of(cluster, measured, *costs, bytes);
+  const std::vector<Row> rows = rows_of(cluster, *costs, bytes);
   report_of(cluster, *costs, bytes, rows, chosen).write(as_json);
   return 0;
 }

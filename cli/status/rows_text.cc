@@ -104,7 +104,7 @@ std::string flows_text(const json& status, bool all_flows) {
   const json& flows = items(status, "flows");
   const std::uint64_t count = count_field(status, "flow_count").value_or(flows.size());
   if (count == 0) return "";
-  if (count > kFewFlows && (!all_flows || flows.size() < count)) {
+  if (count > kFewFlows && (!all_flows || flows.empty())) {
     return fmt::format("\nflows: {}; `gradcube status --flows` lists them\n", count);
   }
   const ReportTable table = rows_table(flows, {{"flow: job", "job"},
@@ -119,7 +119,9 @@ std::string flows_text(const json& status, bool all_flows) {
                                                {"in flight", "in_flight"},
                                                {"srtt us", "srtt_us"},
                                                {"credit", "credit"}});
-  return fmt::format("\n{}", table.text());
+  return fmt::format(
+      "\n{}{}", table.text(),
+      flows.size() < count ? fmt::format("and {} more\n", count - flows.size()) : "");
 }
 
 std::string counters_text(const json& status) {

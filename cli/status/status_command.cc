@@ -46,8 +46,13 @@ void name_hosts(const RunDirectory& directory, nlohmann::json& status) {
 }
 
 nlohmann::json ask(const RunDirectory& directory, const StatusOptions& options) {
-  const WantedFlows flows = options.flows || options.json ? WantedFlows::all : WantedFlows::few;
-  nlohmann::json status = options.all ? ask_status_of_all(directory) : ask_status(directory, flows);
+  nlohmann::json status = options.all ? ask_status_of_all(directory) : ask_status(directory);
+  const bool are_left_out =
+      items(status, "flows").size() < count_field(status, "flow_count").value_or(0);
+  if ((options.flows || options.json) && !options.all && are_left_out) {
+    const nlohmann::json flows = ask_flows(directory, {});
+    for (const char* key : {"flow_count", "flows"}) status[key] = field(flows, key);
+  }
   name_hosts(directory, status);
   return status;
 }

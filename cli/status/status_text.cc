@@ -304,13 +304,12 @@ std::string status_summary(const json& status) {
   const auto line = [&](std::string_view name, const std::string& value) {
     text += fmt::format("{:<12}  {}\n", name, value);
   };
-  const std::string topology_name = topology_text(topology);
   const json& servers = items(status, "servers");
   const auto silent = std::count_if(servers.begin(), servers.end(), is_silent);
-  line("cluster", fmt::format("{}: {}{}, {} fabric", topology_name.empty() ? "-" : topology_name,
-                              servers_count_text(topology),
-                              silent == 0 ? "" : fmt::format(" ({} without an answer)", silent),
-                              cell_text(status, "fabric")));
+  line("cluster",
+       fmt::format("{}: {}{}, {} fabric", cell_text(topology, "spec"), servers_count_text(topology),
+                   silent == 0 ? "" : fmt::format(" ({} without an answer)", silent),
+                   cell_text(status, "fabric")));
   const std::string absent = absent_text(topology);
   if (!absent.empty()) {
     line("absent", fmt::format("{}; a job on all servers runs {} if it asks for no algorithm",

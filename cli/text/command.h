@@ -65,7 +65,7 @@ void add_perf(CLI::App& tool, Action& action);
 void add_run(CLI::App& tool, Action& action, const std::vector<std::string>& words);
 inline constexpr const char* kDefaultGrace = "5s";  // of `run --grace`
 
-// cli/model: `model fit`, and `model kept`, which no help lists; and `quickstart`.
+// cli/model: `model fit`, and `quickstart`.
 void add_model(CLI::App& tool, Action& action);
 void add_quickstart(CLI::App& tool, Action& action);
 

@@ -12,13 +12,11 @@
 #include <string>
 #include <string_view>
 
+#include "control/base/json_text.h"
+
 namespace gradcube::cli {
 
-// As one line. Bytes that are no UTF-8, which names and paths may have, are replaced.
-template <typename Json>
-std::string json_text(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+using control::json_text;
 
 // The null value where there is nothing at this path.
 const nlohmann::json& field(const nlohmann::json& object, std::string_view path);
@@ -46,10 +44,6 @@ std::string bytes_text(const nlohmann::json& object, std::string_view path);
 std::string cell_text(const nlohmann::json& object, std::string_view path);
 
 // --- The topology of a status.
-
-// "bcube:3,2" from {"kind":"bcube","n":3,"k":2,"servers":9}, "bcube:4x3" from one with "radices":
-// what --topology takes. Empty when it cannot be told.
-std::string topology_text(const nlohmann::json& topology);
 
 // "[3,1] [3,2]" of a list of addresses; empty if it is.
 std::string addresses_text(const nlohmann::json& addresses);

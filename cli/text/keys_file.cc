@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <unistd.h>
 #include <utility>
 
 #include "aggregation/element.h"
@@ -14,6 +13,7 @@
 #include "control/base/descriptor.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/base/read_text.h"
 
 namespace gradcube::cli {
 namespace {
@@ -42,16 +42,9 @@ std::string text_of_keys(const std::string& path) {
   const control::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.valid()) refuse_unread_keys(path, errno);
   fcntl(file.get(), F_SETFL, O_RDONLY);  // to wait for what a writer has not written yet
-  std::string text(kLongestKeysFile + 1, '\0');
-  std::size_t bytes = 0;
-  while (bytes < text.size()) {
-    const ssize_t got = read(file.get(), text.data() + bytes, text.size() - bytes);
-    if (got == 0) break;
-    if (got > 0) bytes += static_cast<std::size_t>(got);
-    if (got < 0 && errno != EINTR) refuse_unread_keys(path, errno);
-  }
-  text.resize(bytes);
-  return text;
+  const auto text = control::read_text(file, kLongestKeysFile);
+  if (!text) refuse_unread_keys(path, errno);
+  return *text;
 }
 
 nlohmann::json json_of_keys(const std::string& path) {

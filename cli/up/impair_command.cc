@@ -11,7 +11,6 @@
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
 #include "control/base/errors.h"
-#include "control/base/printable.h"
 #include "control/base/units.h"
 #include "control/settings/impairments.h"
 #include "control/settings/run_directory.h"
@@ -21,22 +20,10 @@ namespace {
 
 constexpr unsigned kMostPorts = 255;  // the daemon knows how many there are
 
-// What --down and --up mean without a value: the links that --server, --level, --port and --switch
-// choose.
-constexpr const char* kChosenLinks = "all";
-
-// --down or --up.
-struct StateFlag {
-  const char* name;
-  bool up;
-  std::string links;  // "2,1", "2,1:0" or kChosenLinks
-  CLI::Option* option = nullptr;
-};
-
 struct ImpairOptions {
   SettingsOptions settings;
-  StateFlag down{"--down", false, {}};
-  StateFlag up{"--up", true, {}};
+  bool down = false;
+  bool up = false;
   std::optional<unsigned> mtu;
   std::string server;
   std::optional<unsigned> level;
@@ -56,9 +43,7 @@ nlohmann::json changes(const ImpairOptions& options) {
     request[name] = control::parse_probability(options.settings.text(name), "--" + name);
   }
   if (options.mtu) request["mtu"] = *options.mtu;
-  for (const StateFlag* flag : {&options.down, &options.up}) {
-    if (flag->option->count() > 0) request["up"] = flag->up;
-  }
+  if (options.down || options.up) request["up"] = options.up;
   if (request.empty()) {
     throw control::UsageError(
         "impair: there is nothing to change; expected --loss, --duplicate, --reorder, "
@@ -67,37 +52,8 @@ nlohmann::json changes(const ImpairOptions& options) {
   return request;
 }
 
-// "2,1" or "2,1:0", a value of --down or --up.
-nlohmann::json named_links(const StateFlag& flag) {
-  const std::size_t colon = flag.links.find(':');
-  const std::string server = flag.links.substr(0, colon);
-  if (server.empty()) {
-    throw control::UsageError(
-        fmt::format("{} {}: the server is missing; expected the address of a server, 2,1, or its "
-                    "link at one port, 2,1:0",
-                    flag.name, control::quoted(flag.links)));
-  }
-  nlohmann::json choice = {{"server", server}};
-  if (colon != std::string::npos) {
-    const std::string where =
-        fmt::format("{} {}: the port", flag.name, control::quoted(flag.links));
-    choice["port"] = control::parse_integer(flag.links.substr(colon + 1), where, 0, kMostPorts);
-  }
-  return choice;
-}
-
 // Which links: all that fit what it names.
 nlohmann::json choice(const ImpairOptions& options) {
-  for (const StateFlag* flag : {&options.down, &options.up}) {
-    if (flag->option->count() == 0 || flag->links == kChosenLinks) continue;
-    if (!options.server.empty() || options.level || options.port || !options.switch_name.empty()) {
-      throw control::UsageError(
-          fmt::format("{} {} already says which links; expected it without --server, --level, "
-                      "--port and --switch, or {} without a value",
-                      flag->name, control::quoted(flag->links), flag->name));
-    }
-    return named_links(*flag);
-  }
   nlohmann::json request = nlohmann::json::object();
   if (!options.server.empty()) request["server"] = options.server;
   if (options.level) request["level"] = *options.level;
@@ -125,13 +81,6 @@ int run_impair(const ImpairOptions& options) {
   return 0;
 }
 
-void add_state_flag(CLI::App* command, StateFlag* flag, const char* help) {
-  flag->option = command->add_option(flag->name, flag->links, help)
-                     ->expected(0, 1)
-                     ->type_name("SERVER[:PORT]")
-                     ->default_str(kChosenLinks);
-}
-
 void add_options(CLI::App* command, ImpairOptions* options) {
   for (const control::Probability& probability : control::kProbabilities) {
     options->settings.add(command, probability.name);
@@ -141,11 +90,8 @@ void add_options(CLI::App* command, ImpairOptions* options) {
                    "Drop what is longer than an IP packet of so many bytes, as a switch with a "
                    "smaller MTU does; 0: nothing is too long")
       ->check(whole_number_in(0, control::kMaxMtu));
-  add_state_flag(command, &options->down,
-                 "Take links down: those of server 2,1, its link at one port, 2,1:0, or, without "
-                 "a value, those that the flags below choose");
-  add_state_flag(command, &options->up, "Bring links up again; values as for --down");
-  options->up.option->excludes(options->down.option);
+  CLI::Option* down = command->add_flag("--down", options->down, "Take links down");
+  command->add_flag("--up", options->up, "Bring links up again")->excludes(down);
   command->add_flag("--clear", options->clear,
                     "Set all of these to 0, and links up; flags beside it are applied after that");
   add_text(command, "--server", options->server,
@@ -175,7 +121,7 @@ void add_impair(CLI::App& tool, Action& action) {
       "A link joins a server to a switch, or on a torus to a neighbour; it harms the frames that\n"
       "the server sends. One that is down carries none in either direction. --server, --level,\n"
       "--port and --switch choose the links that fit all of them; without one, all links are\n"
-      "chosen. A value of --down or --up chooses in their place.\n"
+      "chosen.\n"
       "What is not given stays as it is.\n"
       "Examples:\n"
       "  gradcube impair --loss 0.02 --duplicate 0.02 --reorder 0.05 --corrupt 0.01\n"
@@ -183,7 +129,7 @@ void add_impair(CLI::App& tool, Action& action) {
       "  gradcube impair --server 2,1 --level 1 --loss 0.1    one link\n"
       "  gradcube impair --switch '1/[*,2]' --loss 0.1        all links of a switch\n"
       "  gradcube impair --server 2,1 --mtu 1400              long frames of a server do not pass\n"
-      "  gradcube impair --down 2,1:0                         one link carries nothing\n"
+      "  gradcube impair --server 2,1 --port 0 --down         one link carries nothing\n"
       "  gradcube impair --switch '1/[*,2]' --down            a whole switch is gone\n"
       "  gradcube impair --up                                 all links carry frames again\n"
       "  gradcube impair --server 2,1 --clear                 take it back there\n"

@@ -9,8 +9,10 @@
 
 #include "control/base/byte_form.h"
 #include "control/base/errors.h"
-#include "control/checkpoint/crc32c.h"
 #include "control/checkpoint/optimizer_settings.h"
+
+#define XXH_INLINE_ALL  // no library of it is needed
+#include <xxhash.h>
 
 namespace gradcube::control {
 namespace {
@@ -20,10 +22,10 @@ using aggregation::OptimizerSettings;
 // A byte with the eighth bit, and both kinds of line ends: a transfer as text damages it.
 constexpr std::array<std::uint8_t, 8> kMagic = {0x89, 'G', 'C', 'H', 'U', 'B', '\r', '\n'};
 constexpr std::size_t kVersionAt = 8;
-constexpr std::size_t kCrcAt = 12;
-constexpr std::size_t kHeaderBytesAt = 16;
-constexpr std::size_t kFileBytesAt = 24;
-constexpr std::size_t kFieldsAt = 32;
+constexpr std::size_t kChecksumAt = 16;
+constexpr std::size_t kHeaderBytesAt = 24;
+constexpr std::size_t kFileBytesAt = 32;
+constexpr std::size_t kFieldsAt = 40;
 
 constexpr std::array kNumbers = {&OptimizerSettings::learning_rate, &OptimizerSettings::momentum,
                                  &OptimizerSettings::dampening,     &OptimizerSettings::beta1,
@@ -38,8 +40,8 @@ constexpr std::array kNumbers = {&OptimizerSettings::learning_rate, &OptimizerSe
   refuse(where, "its header makes no sense: " + what);
 }
 
-std::uint32_t header_crc(std::span<const std::uint8_t> header) {
-  return crc32c(header.subspan(kHeaderBytesAt));
+std::uint64_t header_checksum(std::span<const std::uint8_t> header) {
+  return checkpoint_checksum(header.subspan(kHeaderBytesAt));
 }
 
 void key_fields(ByteForm& form, HubKey& key, std::uint64_t& steps) {
@@ -76,7 +78,7 @@ bool follows(const CheckpointRange& range, const CheckpointRange& before) {
 
 // All that stands behind the sizes. A list grows as its elements are read, so that a count alone
 // reserves no memory.
-void header_fields(ByteForm& form, CheckpointHeader& header, std::uint32_t version) {
+void header_fields(ByteForm& form, CheckpointHeader& header) {
   form.number(header.step);
   form.number(header.part);
   form.number(header.parts);
@@ -95,7 +97,7 @@ void header_fields(ByteForm& form, CheckpointHeader& header, std::uint32_t versi
     form.number(bits);
     header.settings.*value = std::bit_cast<double>(bits);
   }
-  if (version != kOldestCheckpointVersion) form.number(header.run);
+  form.number(header.run);
   for (std::uint32_t k = 0; form.good() && k < keys; ++k) {
     if (form.reads()) header.keys.emplace_back();
     if (form.reads()) header.steps.emplace_back();
@@ -113,14 +115,18 @@ void header_fields(ByteForm& form, CheckpointHeader& header, std::uint32_t versi
 
 }  // namespace
 
+std::uint64_t checkpoint_checksum(std::span<const std::uint8_t> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
 void seal_checkpoint_header(std::span<std::uint8_t> header) {
-  store_little(header.data() + kCrcAt, header_crc(header));
+  store_little(header.data() + kChecksumAt, header_checksum(header));
 }
 
 std::uint64_t checkpoint_data_bytes(const CheckpointHeader& header) {
   std::uint64_t bytes = 0;
   for (const CheckpointRange& range : header.ranges) {
-    bytes += header.arrays() * (range.elements * sizeof(float) + sizeof(std::uint32_t));
+    bytes += header.arrays() * (range.elements * sizeof(float) + sizeof(std::uint64_t));
   }
   return bytes;
 }
@@ -132,13 +138,13 @@ std::vector<std::uint8_t> encode_checkpoint_header(const CheckpointHeader& heade
   ByteForm form;
   std::string magic(kMagic.begin(), kMagic.end());
   form.bytes(magic, magic.size());
-  std::uint32_t version = kCheckpointVersion;
+  std::uint64_t version = kCheckpointVersion;
   form.number(version);
-  form.zero<std::uint32_t>();  // the checksum, then both sizes
+  form.zero<std::uint64_t>();  // the checksum, then both sizes
   form.zero<std::uint64_t>();
   form.zero<std::uint64_t>();
   CheckpointHeader written = header;  // the fields of a form are not const
-  header_fields(form, written, version);
+  header_fields(form, written);
   std::vector<std::uint8_t> bytes = form.take();
   const std::uint64_t file_bytes = bytes.size() + checkpoint_data_bytes(header);
   store_little(bytes.data() + kHeaderBytesAt, std::uint64_t{bytes.size()});
@@ -158,12 +164,10 @@ std::uint64_t checkpoint_header_bytes(std::span<const std::uint8_t> prefix,
       std::memcmp(prefix.data(), kMagic.data(), kMagic.size()) != 0) {
     refuse(where, "it is no checkpoint of a hub, or its beginning is lost");
   }
-  const auto version = load_little<std::uint32_t>(prefix.data() + kVersionAt);
-  if (version < kOldestCheckpointVersion || version > kCheckpointVersion) {
+  const auto version = load_little<std::uint64_t>(prefix.data() + kVersionAt);
+  if (version != kCheckpointVersion) {
     refuse(where, "its format is version " + std::to_string(version) +
-                      "; this version of Gradcube reads " +
-                      std::to_string(kOldestCheckpointVersion) + " to " +
-                      std::to_string(kCheckpointVersion));
+                      "; this version of Gradcube reads " + std::to_string(kCheckpointVersion));
   }
   const auto header = load_little<std::uint64_t>(prefix.data() + kHeaderBytesAt);
   const auto whole = load_little<std::uint64_t>(prefix.data() + kFileBytesAt);
@@ -186,12 +190,12 @@ CheckpointHeader parse_checkpoint_header(std::span<const std::uint8_t> bytes,
   if (checkpoint_header_bytes(bytes.first(prefix), file_bytes, where) != bytes.size()) {
     refuse(where, "its header is damaged: it has another length");
   }
-  if (load_little<std::uint32_t>(bytes.data() + kCrcAt) != header_crc(bytes)) {
+  if (load_little<std::uint64_t>(bytes.data() + kChecksumAt) != header_checksum(bytes)) {
     refuse(where, "its header is damaged: the checksum is wrong");
   }
   CheckpointHeader header;
   ByteForm form(bytes.subspan(kFieldsAt));
-  header_fields(form, header, load_little<std::uint32_t>(bytes.data() + kVersionAt));
+  header_fields(form, header);
   form.check(form.done(), "bytes behind its lists");
   if (!form.good()) refuse_contents(where, form.broken());
   check_settings(header.settings, where);

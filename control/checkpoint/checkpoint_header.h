@@ -4,7 +4,7 @@
 // A file holds the weights and the optimizer's state of ranges of keys: of all keys where one
 // server owns all, else those that one server owns, which is then one part of several. Data follow
 // the header: for each range in order its weights and then its arrays of state, float32, each array
-// with its CRC32C behind it.
+// with its checksum behind it.
 //
 // Numbers are little-endian. Everything that a reader relies on is checked here, and the memory
 // that a header takes is bounded by its own size in the file.
@@ -21,9 +21,8 @@
 
 namespace gradcube::control {
 
-inline constexpr std::uint32_t kCheckpointVersion = 3;
-inline constexpr std::uint32_t kOldestCheckpointVersion = 2;  // that is read
-inline constexpr std::size_t kCheckpointPrefix = 128;  // of the header: all but keys and ranges
+inline constexpr std::uint64_t kCheckpointVersion = 4;
+inline constexpr std::size_t kCheckpointPrefix = 144;  // of the header: all but keys and ranges
 inline constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{256} << 20;
 inline constexpr std::uint32_t kMostCheckpointParts = 65536;
 inline constexpr std::uint64_t kMostKeySteps = std::uint64_t{1} << 53;  // exact in float64
@@ -41,7 +40,7 @@ struct CheckpointHeader {
   std::uint64_t step = 0;                   // that are done
   std::uint32_t part = 0;
   std::uint32_t parts = 1;
-  std::uint64_t run = 0;                // of the hub that has written all parts; 0: it is not known
+  std::uint64_t run = 0;                // of the hub that has written all parts
   std::vector<HubKey> keys;             // as ordered_keys() returns them
   std::vector<std::uint64_t> steps;     // of each key: that the optimizer has taken with it
   std::vector<CheckpointRange> ranges;  // ascending, without overlap
@@ -50,6 +49,9 @@ struct CheckpointHeader {
   std::size_t arrays() const { return 1 + aggregation::optimizer_states(settings.rule); }
   bool operator==(const CheckpointHeader&) const = default;
 };
+
+// Of the header and of each array: XXH3 of 64 bits, as all bytes are at hand.
+std::uint64_t checkpoint_checksum(std::span<const std::uint8_t> bytes);
 
 // The bytes behind the header.
 std::uint64_t checkpoint_data_bytes(const CheckpointHeader& header);

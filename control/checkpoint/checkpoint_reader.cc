@@ -13,7 +13,9 @@
 #include "control/base/byte_form.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
-#include "control/checkpoint/crc32c.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 namespace gradcube::control {
 namespace {
@@ -74,10 +76,10 @@ void CheckpointReader::read_exactly(std::span<std::uint8_t> to) {
   throw UsageError(where_ + ": it became shorter while it was read");
 }
 
-void CheckpointReader::end_array(std::uint32_t crc) {
-  std::array<std::uint8_t, sizeof(std::uint32_t)> stored{};
+void CheckpointReader::end_array(std::uint64_t checksum) {
+  std::array<std::uint8_t, sizeof(std::uint64_t)> stored{};
   read_exactly(stored);
-  if (load_little<std::uint32_t>(stored.data()) != crc32c_end(crc)) {
+  if (load_little<std::uint64_t>(stored.data()) != checksum) {
     const CheckpointRange& range = header_.ranges[range_];
     throw UsageError(where_ + ": it is damaged: the checksum of the " + kArrays[array_] +
                      " of key " + quoted(header_.keys[range.key].name) + ", elements " +
@@ -95,20 +97,21 @@ void CheckpointReader::read(std::span<float> to) {
     throw std::invalid_argument("the checkpoint's next array has another size");
   }
   read_exactly(bytes_of(to));
-  end_array(extend_crc32c(kCrc32cBegin, bytes_of(to)));
+  end_array(checkpoint_checksum(bytes_of(to)));
 }
 
 void CheckpointReader::check_rest() {
   std::vector<std::uint8_t> block(std::size_t{1} << 20);
   while (!at_end()) {
-    std::uint32_t crc = kCrc32cBegin;
+    XXH3_state_t checksum;
+    XXH3_64bits_reset(&checksum);
     for (std::uint64_t left = elements() * sizeof(float); left > 0;) {
       const auto part = std::span(block).first(std::min<std::uint64_t>(left, block.size()));
       read_exactly(part);
-      crc = extend_crc32c(crc, part);
+      XXH3_64bits_update(&checksum, part.data(), part.size());
       left -= part.size();
     }
-    end_array(crc);
+    end_array(XXH3_64bits_digest(&checksum));
   }
 }
 

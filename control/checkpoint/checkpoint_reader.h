@@ -47,7 +47,7 @@ class CheckpointReader {
   // The next bytes; fewer than asked for only at the end.
   std::size_t read_some(std::span<std::uint8_t> to);
   void read_exactly(std::span<std::uint8_t> to);
-  void end_array(std::uint32_t crc);
+  void end_array(std::uint64_t checksum);
 
   Descriptor file_;
   std::string where_;

@@ -16,7 +16,6 @@
 #include "control/base/byte_form.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
-#include "control/checkpoint/crc32c.h"
 
 namespace gradcube::control {
 namespace {
@@ -149,9 +148,9 @@ void CheckpointWriter::write(std::span<const float> array) {
   }
   const std::span bytes(reinterpret_cast<const std::uint8_t*>(array.data()), array.size_bytes());
   write_bytes(bytes);
-  std::array<std::uint8_t, sizeof(std::uint32_t)> crc{};
-  store_little(crc.data(), crc32c(bytes));
-  write_bytes(crc);
+  std::array<std::uint8_t, sizeof(std::uint64_t)> checksum{};
+  store_little(checksum.data(), checkpoint_checksum(bytes));
+  write_bytes(checksum);
   if (++array_ == header_.arrays()) {
     array_ = 0;
     ++range_;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "control/base/descriptor.h"
+#include "control/base/json_text.h"
 #include "control/base/printable.h"
 
 namespace gradcube::control {
@@ -19,7 +20,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t kLongestAnswer = 64 << 20;
-constexpr std::size_t kLongestRefusal = 1000;
+constexpr std::size_t kLongestRefusal = 4000;
 // A daemon that hangs may have as many clients waiting as it can have.
 constexpr std::chrono::milliseconds kBetweenTries{10};
 
@@ -71,7 +72,8 @@ class Inquiry {
     }
     text_.append(bytes.data(), static_cast<std::size_t>(size));
     if (text_.find('\n', text_.size() - static_cast<std::size_t>(size)) != std::string::npos) {
-      return parse();
+      answer_ = read_answer(text_);
+      return socket_.reset();
     }
     if (text_.size() > kLongestAnswer) end("its answer is too long");
   }
@@ -87,22 +89,6 @@ class Inquiry {
     socket_.reset();
   }
 
-  void parse() {
-    auto answer = nlohmann::ordered_json::parse(text_, nullptr, /*allow_exceptions=*/false);
-    if (!answer.is_object() || !answer.contains("ok") || !answer["ok"].is_boolean()) {
-      return end("its answer does not follow the protocol: is it another version of gradcubed?");
-    }
-    if (answer["ok"] == false) {
-      const bool told = answer.contains("error") && answer["error"].is_string();
-      answer_.refused = true;
-      answer_.usage = told && answer.contains("usage") && answer["usage"] == true;
-      return end(told ? printable(answer["error"].get<std::string>(), kLongestRefusal)
-                      : "the daemon refused and gave no reason");
-    }
-    answer_.answer = std::move(answer);
-    socket_.reset();
-  }
-
   sockaddr_un address_{};
   Descriptor socket_;
   bool is_asked_ = false;
@@ -112,12 +98,28 @@ class Inquiry {
 
 }  // namespace
 
+DaemonAnswer read_answer(std::string_view line) {
+  DaemonAnswer read;
+  auto answer = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!answer.is_object() || !answer.contains("ok") || !answer["ok"].is_boolean()) {
+    read.why = "its answer does not follow the protocol: is it another version of gradcubed?";
+  } else if (answer["ok"] == true) {
+    read.answer = std::move(answer);
+  } else {
+    const bool told = answer.contains("error") && answer["error"].is_string();
+    read.refused = true;
+    read.usage = told && answer.contains("usage") && answer["usage"] == true;
+    read.why = told ? printable(answer["error"].get<std::string>(), kLongestRefusal)
+                    : "the daemon refused and gave no reason";
+  }
+  return read;
+}
+
 std::vector<DaemonAnswer> ask_daemons(const std::vector<std::filesystem::path>& sockets,
                                       const nlohmann::ordered_json& request,
                                       std::chrono::milliseconds patience) {
   const SteadyClock::time_point deadline = SteadyClock::now() + patience;
-  const std::string line =
-      request.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  const std::string line = json_text(request) + "\n";
   std::vector<Inquiry> inquiries;
   for (const auto& socket : sockets) inquiries.emplace_back(socket);
   std::vector<pollfd> events(inquiries.size());

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gradcube::control {
@@ -23,6 +24,9 @@ struct DaemonAnswer {
   bool usage = false;             // because it refuses the request as wrong
   int error = 0;                  // errno, because its socket cannot be reached
 };
+
+// Reads what a daemon says in one line, on its socket or of its start.
+DaemonAnswer read_answer(std::string_view line);
 
 // In the order of the sockets. An answer is an object whose "ok" is true.
 std::vector<DaemonAnswer> ask_daemons(const std::vector<std::filesystem::path>& sockets,

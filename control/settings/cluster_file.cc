@@ -9,12 +9,12 @@
 #include <iterator>
 #include <sys/stat.h>
 #include <toml++/toml.h>
-#include <unistd.h>
 #include <vector>
 
 #include "control/base/descriptor.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/base/read_text.h"
 #include "control/base/units.h"
 
 namespace gradcube::control {
@@ -196,16 +196,9 @@ std::string text_of_file(const std::string& path) {
   struct stat facts {};
   if (file.get() < 0 || fstat(file.get(), &facts) != 0) refuse_file(path, std::strerror(errno));
   if (!S_ISREG(facts.st_mode)) refuse_file(path, "it is not a regular file");
-  std::string text(kMaxFileBytes + 1, '\0');
-  std::size_t size = 0;
-  for (;;) {
-    const ssize_t more = read(file.get(), text.data() + size, text.size() - size);
-    if (more == 0) break;
-    if (more > 0) size += static_cast<std::size_t>(more);
-    if (more < 0 && errno != EINTR) refuse_file(path, std::strerror(errno));
-  }
-  text.resize(size);
-  return text;
+  const auto text = read_text(file, kMaxFileBytes);
+  if (!text) refuse_file(path, std::strerror(errno));
+  return *text;
 }
 
 }  // namespace

@@ -13,8 +13,6 @@
 //                        and sockets. It stays when they end, for its logs
 //   switches-0/          the same of a daemon that has emulated switches alone; beside its
 //                        control.sock it has memif.sock, to which the servers' daemons connect
-//   fitted.json          what `gradcube model fit` has found (cli/cluster/fitted_costs.h)
-//   measured.json        what `gradcube perf` has measured (cli/cluster/measurements.h)
 //   hosts.json           of a cluster on several hosts, how they are reached
 //                        (cli/cluster/cluster_hosts.h)
 //

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "control/base/json_text.h"
+
 namespace gradcube::control::status {
 
 namespace {
@@ -137,7 +139,7 @@ std::vector<Reports> grouped(const Json& list, std::initializer_list<const char*
     if (!item.is_object()) continue;
     Json said = Json::array();
     for (const char* key : keys) said.push_back(item.value(key, Json()));
-    const std::string text = said.dump(-1, ' ', false, Json::error_handler_t::replace);
+    const std::string text = json_text(said);
     const auto [known, is_new] = places.try_emplace(text, groups.size());
     if (is_new) groups.emplace_back();
     groups[known->second].push_back(&item);

@@ -51,7 +51,7 @@ class ChildProcess {
   pid_t pid_;
   control::Descriptor descriptor_;
   bool ended_ = false;
-  int status_ = 0;  // as of waitpid()
+  int status_ = -1;  // as of waitpid(), which may fail
 };
 
 }  // namespace gradcube::dataplane

@@ -13,7 +13,9 @@
 #include <utility>
 
 #include "control/base/errors.h"
+#include "control/base/json_text.h"
 #include "control/base/system_error.h"
+#include "control/settings/ask_daemons.h"
 #include "dataplane/bed/network_namespace.h"
 #include "dataplane/sockets/daemon_log.h"
 
@@ -68,14 +70,13 @@ ChildProcess start(std::vector<std::string> program, const RunDirectory& directo
   program.emplace_back("--parent");
   program.push_back(std::to_string(getpid()));
   const nlohmann::json failure = {{"ok", false}, {"error", "cannot run " + program.front()}};
-  Child child{
-      .own_network = own_network,
-      .arguments = {},
-      .exec_failure = failure.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
-      .gate = gate,
-      .report = report,
-      .log = log.get(),
-      .null_device = null_device.get()};
+  Child child{.own_network = own_network,
+              .arguments = {},
+              .exec_failure = control::json_text(failure) + "\n",
+              .gate = gate,
+              .report = report,
+              .log = log.get(),
+              .null_device = null_device.get()};
   for (const std::string& word : program) child.arguments.push_back(word.c_str());
   child.arguments.push_back(nullptr);
   return ChildProcess::start([&] { become_daemon(child); });
@@ -145,14 +146,11 @@ void DaemonProcess::read_report() {
   line_.append(bytes.data(), static_cast<std::size_t>(size));
   if (line_.find('\n') == std::string::npos) return;
   report_.reset();
-  const auto report = nlohmann::json::parse(line_, nullptr, /*allow_exceptions=*/false);
-  ready_ = report.is_object() && report.contains("ok") && report["ok"] == true;
+  const control::DaemonAnswer report = control::read_answer(line_);
+  ready_ = report.why.empty();
   if (ready_) return;
-  const bool told = report.is_object() && report.contains("error") && report["error"].is_string();
-  const std::string why =
-      told ? report["error"].get<std::string>() : "it said something unexpected";
-  if (told && report.contains("usage") && report["usage"] == true) throw control::UsageError(why);
-  throw SetupError(fmt::format("{}; its log is {}", why, directory_.log_file().string()));
+  if (report.usage) throw control::UsageError(report.why);
+  throw SetupError(fmt::format("{}; its log is {}", report.why, directory_.log_file().string()));
 }
 
 void DaemonProcess::refuse_start(SteadyClock::time_point deadline) {

@@ -1,7 +1,7 @@
 #include "dataplane/bed/flows_request.h"
 
-#include <cstdint>
-#include <limits>
+#include <algorithm>
+#include <cstddef>
 
 #include "control/base/errors.h"
 #include "control/settings/ask_daemons.h"
@@ -10,39 +10,24 @@ namespace gradcube::dataplane {
 
 using Json = nlohmann::ordered_json;
 
-namespace {
-
-Json request_from(std::size_t from) { return {{"command", "flows"}, {"from", from}}; }
-
-}  // namespace
-
-std::size_t first_flow(const nlohmann::json& request) {
-  const auto from = request.find("from");
-  if (from == request.end() || !from->is_number_unsigned()) {
-    throw control::UsageError("flows: \"from\" must be the number of a flow, from 0 on");
-  }
-  return from->get<std::size_t>();
+std::vector<std::string> jobs_of_flows(const nlohmann::json& request) {
+  const nlohmann::json jobs = request.value("jobs", nlohmann::json::array());
+  const auto is_text = [](const nlohmann::json& job) { return job.is_string(); };
+  if (jobs.is_array() && std::ranges::all_of(jobs, is_text)) return jobs;
+  throw control::UsageError("flows: \"jobs\" must be a list of the names of jobs");
 }
 
-Json flows_of(const std::vector<std::filesystem::path>& sockets, std::size_t from) {
-  const auto count_of = [](const control::DaemonAnswer& answer) {
-    return answer.answer.is_object() ? answer.answer.value("flow_count", std::size_t{0}) : 0;
-  };
-  std::size_t all = 0;
+Json flows_of(const std::vector<std::filesystem::path>& sockets, const nlohmann::json& request) {
+  const Json asked = {{"command", "flows"}, {"jobs", jobs_of_flows(request)}};
+  std::size_t count = 0;
   Json flows = Json::array();
-  const std::vector<control::DaemonAnswer> counts = control::ask_daemons(
-      sockets, request_from(std::numeric_limits<std::uint32_t>::max()), control::kAnswerPatience);
-  for (std::size_t i = 0; i < sockets.size(); ++i) {
-    const std::size_t own = count_of(counts[i]);
-    if (flows.empty() && from >= all && from - all < own) {
-      const control::DaemonAnswer answer =
-          control::ask_daemons({sockets[i]}, request_from(from - all), control::kAnswerPatience)
-              .front();
-      if (answer.answer.is_object()) flows = answer.answer.value("flows", Json::array());
-    }
-    all += own;
+  for (const auto& [answer, why, usage, refused, error] :
+       control::ask_daemons(sockets, asked, control::kAnswerPatience)) {
+    if (!answer.is_object()) continue;
+    count += answer.value("flow_count", std::size_t{0});
+    for (const Json& flow : answer.value("flows", Json::array())) flows.push_back(flow);
   }
-  return {{"flow_count", all}, {"flows", std::move(flows)}};
+  return {{"flow_count", count}, {"flows", std::move(flows)}};
 }
 
 }  // namespace gradcube::dataplane

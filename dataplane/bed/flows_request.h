@@ -1,23 +1,21 @@
-// {"command":"flows","from":1000}: the flows of a status that has too many of them, part by part.
-//
-// A daemon answers with those from this one on, as many as one answer has, and with how many there
-// are. A test bed asks its daemons, whose flows come one daemon after the other.
+// {"command":"flows","jobs":["mnist"]}: the flows of the jobs that it names, and without "jobs" of
+// all. A daemon answers with how many there are, and with the first of them (status.h).
 #ifndef GRADCUBE_DATAPLANE_BED_FLOWS_REQUEST_H_
 #define GRADCUBE_DATAPLANE_BED_FLOWS_REQUEST_H_
 
-#include <cstddef>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 namespace gradcube::dataplane {
 
-// Throws control::UsageError.
-std::size_t first_flow(const nlohmann::json& request);
+// Their names. Throws control::UsageError.
+std::vector<std::string> jobs_of_flows(const nlohmann::json& request);
 
-// A daemon that does not answer has none.
+// Of a test bed: what its daemons answer to the request. One that does not answer has none.
 nlohmann::ordered_json flows_of(const std::vector<std::filesystem::path>& sockets,
-                                std::size_t from);
+                                const nlohmann::json& request);
 
 }  // namespace gradcube::dataplane
 

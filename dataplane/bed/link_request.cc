@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
@@ -19,7 +20,7 @@ using control::UsageError;
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kKeys[] = {"up", "clear", "server", "level", "port", "switch"};
-constexpr std::size_t kNamedSwitches = 8;
+constexpr std::size_t kNamedLinks = 6;
 constexpr const char* kMtu = "mtu";  // a key for emulated switches alone, as the probabilities are
 
 void check_key(std::string_view key, LinkKind kind) {
@@ -96,62 +97,30 @@ class Selection {
       }
     }
     if (chosen.empty()) {
-      throw UsageError(fmt::format("impair: no link is selected: {}", why_none()));
+      throw UsageError(fmt::format("impair: no link is selected: {}", what_there_is()));
     }
     return chosen;
   }
 
  private:
-  // The switches of the links that fit, and how many more there are when they are many.
-  template <typename Fits>
-  std::string switch_list(const Fits& fits) const {
-    std::vector<std::string_view> names;
-    std::set<std::string_view> seen;
-    for (const NamedLink& link : links_) {
-      if (fits(link) && seen.insert(link.switch_name).second) names.push_back(link.switch_name);
-    }
-    const std::size_t more = names.size() - std::min(names.size(), kNamedSwitches);
-    names.resize(names.size() - more);
-    std::string text = fmt::format("{}", fmt::join(names, ", "));
-    if (more > 0) text += fmt::format(" and {} more: `gradcube status` lists them", more);
-    return text;
-  }
-
-  std::string why_none() const {
+  // Of the server that is asked for, if it has links here.
+  std::string what_there_is() const {
     if (links_.empty()) return "this daemon has no links";
-    const auto of_switch =
-        std::find_if(links_.begin(), links_.end(),
-                     [this](const NamedLink& link) { return link.switch_name == switch_; });
-    if (switch_ && of_switch == links_.end()) {
-      return fmt::format("there is no switch {}; there are {}", control::quoted(*switch_),
-                         switch_list([](const NamedLink&) { return true; }));
+    const auto is_close = [this](const NamedLink& link) { return link.server == server_; };
+    const bool any = std::any_of(links_.begin(), links_.end(), is_close);
+    std::vector<std::string> there;
+    for (const NamedLink& link : links_) {
+      if (any && !is_close(link)) continue;
+      there.push_back(fmt::format("server {} level {} port {} switch {}", space_.text(link.server),
+                                  link.level, link.server_port, link.switch_name));
     }
-    if (switch_ && level_ && of_switch->level != *level_) {
-      return fmt::format("switch {} is at level {}, not {}", *switch_, of_switch->level, *level_);
-    }
-    if (port_ && level_ && space_.level_of_port(*port_) != *level_) {
-      return fmt::format("port {} is at level {}, not {}", *port_, space_.level_of_port(*port_),
-                         *level_);
-    }
-    if (!server_ && switch_ && port_) {
-      return fmt::format("no port {} leads to {}", *port_, *switch_);
-    }
-    if (!server_) {
-      return fmt::format("this daemon has links to the switches {} alone",
-                         switch_list([](const NamedLink&) { return true; }));
-    }
-    const auto is_of_server = [this](const NamedLink& link) { return link.server == *server_; };
-    if (std::none_of(links_.begin(), links_.end(), is_of_server)) {
-      return fmt::format(
-          "server {} has no links in this daemon; expected a server that it runs, for example {}",
-          space_.text(*server_), space_.text(links_.front().server));
-    }
-    const std::string reached = switch_list([&](const NamedLink& link) {
-      return is_of_server(link) &&
-             (!switch_ || link.server_port == port_.value_or(link.server_port));
-    });
-    return fmt::format("server {} has links to the switches {}{}", space_.text(*server_), reached,
-                       switch_ ? ", not to " + *switch_ : " alone");
+    const std::size_t shown = std::min(there.size(), kNamedLinks);
+    return fmt::format(
+        "there {} {}{}", there.size() == 1 ? "is" : "are",
+        fmt::join(there.begin(), there.begin() + static_cast<std::ptrdiff_t>(shown), "; "),
+        shown == there.size() ? ""
+                              : fmt::format(" and {} more: `gradcube status` lists the switches",
+                                            there.size() - shown));
   }
 
   const bcube::AddressSpace& space_;

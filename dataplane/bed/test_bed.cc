@@ -140,7 +140,7 @@ void TestBed::add_commands() {
     return Json{{"status", control::status::status_for(status(), user)}};
   });
   control_->add("flows", [this](const nlohmann::json& request) {
-    return flows_of(control_sockets(servers_), first_flow(request));
+    return flows_of(control_sockets(servers_), request);
   });
   control_->add("rekey", [this](const nlohmann::json& request) { return rekey(request); });
   control_->add("impair", [this](const nlohmann::json& request) { return impair(request); });

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "control/base/errors.h"
+#include "control/base/json_text.h"
 #include "control/status/foreign_status.h"
 #include "control/status/merged_status.h"
 
@@ -16,16 +17,12 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-std::string written(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 // Flows, of which there may be very many, go first where a status is too long.
 std::string status_text(Json status) {
-  std::string text = written(status);
+  std::string text = control::json_text(status);
   if (text.size() <= control::kLongestStatus) return text;
   status["flows"] = Json::array();
-  return written(status);
+  return control::json_text(status);
 }
 
 ServerReport report_of(bcube::ServerId server, Json status) {
@@ -35,7 +32,7 @@ ServerReport report_of(bcube::ServerId server, Json status) {
 }
 
 std::string failed(const std::exception& error) {
-  return written({{"ok", false}, {"error", error.what()}});
+  return control::json_text(Json{{"ok", false}, {"error", error.what()}});
 }
 
 Json merged(const control::ClusterSettings& settings, bcube::ServerId own_server, const Json& own,
@@ -72,7 +69,7 @@ std::string merged_answer(control::ClusterSettings settings, bcube::ServerId own
   try {
     Json status = merged(settings, own_server, own, answers);
     answers.clear();
-    return written({{"status", std::move(status)}, {"ok", true}});
+    return control::json_text(Json{{"status", std::move(status)}, {"ok", true}});
   } catch (const std::exception& error) {
     return failed(error);
   }
@@ -99,13 +96,14 @@ ClusterStatus::~ClusterStatus() { nodes_.around().status = nullptr; }
 
 std::string ClusterStatus::answer(const nlohmann::json& request) {
   const auto inquiry = request.find("inquiry");
-  if (inquiry == request.end()) return written({{"inquiry", asker_.begin()}, {"ok", true}});
+  if (inquiry == request.end())
+    return control::json_text(Json{{"inquiry", asker_.begin()}, {"ok", true}});
   if (!inquiry->is_number_unsigned()) {
     throw control::UsageError("\"inquiry\" is a number that this command has given");
   }
   // Before the first there is none.
   const bool there = !merged_.empty() && merged_for_ >= inquiry->get<std::uint64_t>();
-  return there ? merged_ : written({{"status", nullptr}, {"ok", true}});
+  return there ? merged_ : control::json_text(Json{{"status", nullptr}, {"ok", true}});
 }
 
 void ClusterStatus::tick(control::Instant now) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
-#include <numeric>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 #include "control/plan/algorithms.h"
 #include "control/plan/base/topology.h"
@@ -34,9 +34,11 @@ struct FlowFacts {
   protocol::SendCounters counters;
 };
 
+// What engines have, together.
 struct EngineFacts {
   EngineCounters counters;
-  std::size_t flows = 0;
+  std::size_t flow_count = 0;
+  std::vector<FlowFacts> flows;  // the first kMostFlows
 };
 
 FlowFacts facts_of(const Flow& flow, protocol::JobId job, bcube::ServerId server) {
@@ -52,53 +54,30 @@ FlowFacts facts_of(const Flow& flow, protocol::JobId job, bcube::ServerId server
           flow.send.counters()};
 }
 
-std::vector<EngineFacts> read_engines(const LocalCluster& cluster) {
-  const std::vector<EngineAt> all = cluster.engines();
-  std::vector<EngineFacts> facts(all.size());
-  on_each(all, [&](const EngineAt& at) {
-    EngineFacts& own = facts[static_cast<std::size_t>(&at - all.data())];
-    own.counters = at.engine->counters();
-    for (EngineJob* job : at.engine->jobs()) job->for_each_flow([&](const Flow&) { ++own.flows; });
+// With the flows of these jobs, or of all if none is named.
+EngineFacts read_engines(const LocalCluster& cluster, const std::vector<std::string>& jobs) {
+  const std::map<protocol::JobId, std::string> names = cluster.nodes().job_names();
+  const auto is_wanted = [&](protocol::JobId job) {
+    const auto name = names.find(job);
+    return jobs.empty() || (name != names.end() && std::ranges::count(jobs, name->second) > 0);
+  };
+  EngineFacts facts;
+  on_each(cluster.engines(), [&](const EngineAt& at) {
+    add_counters(facts.counters, at.engine->counters());
+    for (EngineJob* job : at.engine->jobs()) {
+      if (!is_wanted(job->id())) continue;
+      job->for_each_flow([&](const Flow& flow) {
+        if (++facts.flow_count > kMostFlows) return;
+        facts.flows.push_back(facts_of(flow, job->id(), at.engine->settings().server));
+      });
+    }
   });
   return facts;
 }
 
-std::size_t count_flows(const std::vector<EngineFacts>& engines) {
-  return std::accumulate(engines.begin(), engines.end(), std::size_t{0},
-                         [](std::size_t sum, const EngineFacts& one) { return sum + one.flows; });
-}
-
-// Of the cluster's flows, in the order of its engines, those from this one on: kMostFlows at most.
-std::vector<FlowFacts> read_flows(const LocalCluster& cluster,
-                                  const std::vector<EngineFacts>& engines, std::size_t from) {
-  std::vector<FlowFacts> flows;
-  const std::vector<EngineAt> all = cluster.engines();
-  for (std::size_t i = 0; i < all.size() && flows.size() < kMostFlows; ++i) {
-    if (from >= engines[i].flows) {
-      from -= engines[i].flows;
-      continue;
-    }
-    on_each(std::vector{all[i]}, [&](const EngineAt& at) {
-      for (EngineJob* job : at.engine->jobs()) {
-        job->for_each_flow([&](const Flow& flow) {
-          if (from != 0) {
-            --from;
-          } else if (flows.size() < kMostFlows) {
-            flows.push_back(facts_of(flow, job->id(), at.engine->settings().server));
-          }
-        });
-      }
-    });
-    from = 0;
-  }
-  return flows;
-}
-
 // With what the control thread drops of the frames that engines hand to it.
-Json all_counters_json(const LocalCluster& cluster, const std::vector<EngineFacts>& engines) {
-  EngineCounters sum;
+Json all_counters_json(const LocalCluster& cluster, EngineCounters sum) {
   add_counters<FrameDrops>(sum, cluster.nodes().dropped_messages());
-  for (const EngineFacts& facts : engines) add_counters(sum, facts.counters);
   return counters_json(sum);
 }
 
@@ -275,7 +254,7 @@ Json steps_json(const ControlLoop::Steps& steps) {
 
 Json status_json(const StatusSources& sources) {
   const control::ClusterSettings& settings = sources.settings;
-  const std::vector<EngineFacts> engines = read_engines(sources.cluster);
+  const EngineFacts engines = read_engines(sources.cluster, {});
   Json lcores = Json::array();
   Json stalls = Json::array();
   for (std::size_t i = 0; i < sources.cluster.pollers().size(); ++i) {
@@ -313,18 +292,16 @@ Json status_json(const StatusSources& sources) {
   status["servers"] = servers_json(sources);
   status["jobs"] = jobs_json(sources);
   status["hubs"] = hubs_json(sources);
-  status["flow_count"] = count_flows(engines);
-  status["flows"] = count_flows(engines) > kMostFlows
-                        ? Json::array()
-                        : flows_json(sources.cluster, read_flows(sources.cluster, engines, 0));
-  status["counters"] = all_counters_json(sources.cluster, engines);
+  status["flow_count"] = engines.flow_count;
+  status["flows"] =
+      engines.flow_count > kMostFlows ? Json::array() : flows_json(sources.cluster, engines.flows);
+  status["counters"] = all_counters_json(sources.cluster, engines.counters);
   return status;
 }
 
-Json flows_json(const LocalCluster& cluster, std::size_t from) {
-  const std::vector<EngineFacts> engines = read_engines(cluster);
-  return {{"flow_count", count_flows(engines)},
-          {"flows", flows_json(cluster, read_flows(cluster, engines, from))}};
+Json flows_json(const LocalCluster& cluster, const std::vector<std::string>& jobs) {
+  const EngineFacts engines = read_engines(cluster, jobs);
+  return {{"flow_count", engines.flow_count}, {"flows", flows_json(cluster, engines.flows)}};
 }
 
 }  // namespace gradcube::dataplane

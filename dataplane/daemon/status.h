@@ -1,16 +1,18 @@
 // What `gradcube status` shows, gathered from a running cluster as JSON.
 //
 // Each poller copies the counters and some flows of its engines between two iterations
-// (Poller::call). More than kMostFlows are not in the status, which would take long to write: they
-// are asked for one by one part, by the command "flows". Other programs rely on the names of the
-// fields, and other daemons on what control/status/form.h has of them: of the rest they take plain
-// values alone. cli/status/status_text.h shows them to people, and docs/counters.md says what each
-// counter means. The control thread's.
+// (Poller::call). More than kMostFlows are not in the status, which would take long to write: the
+// command "flows" has the first of them, or those of the jobs that it names. Other programs rely on
+// the names of the fields, and other daemons on what control/status/form.h has of them: of the rest
+// they take plain values alone. cli/status/status_text.h shows them to people, and docs/counters.md
+// says what each counter means. The control thread's.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_STATUS_H_
 #define GRADCUBE_DATAPLANE_DAEMON_STATUS_H_
 
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
@@ -38,9 +40,10 @@ inline constexpr std::size_t kMostFlows = 1000;
 
 nlohmann::ordered_json status_json(const StatusSources& sources);
 
-// "flow_count", of all; and "flows", as in the status: those from this one on, as far as one answer
-// has them.
-nlohmann::ordered_json flows_json(const LocalCluster& cluster, std::size_t from);
+// Of these jobs, or of all if none is named: "flow_count"; and "flows", as in the status, the first
+// kMostFlows.
+nlohmann::ordered_json flows_json(const LocalCluster& cluster,
+                                  const std::vector<std::string>& jobs);
 
 }  // namespace gradcube::dataplane
 

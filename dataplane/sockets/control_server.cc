@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "control/base/errors.h"
+#include "control/base/json_text.h"
 #include "control/base/printable.h"
 
 namespace gradcube::dataplane {
@@ -20,13 +21,10 @@ constexpr std::size_t kMostSent = 1024 * 1024;  // in one go
 constexpr std::size_t kMostClients = 64;
 constexpr auto kAnswerWithin = std::chrono::seconds(5);
 
-std::string line_of(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 // Tells why, as far as the socket takes it at once, and closes it.
 void refuse(int socket, const std::string& why) {
-  const std::string line = line_of({{"ok", false}, {"error", why}}) + "\n";
+  const std::string line =
+      control::json_text(nlohmann::ordered_json{{"ok", false}, {"error", why}}) + "\n";
   (void)!send(socket, line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   // What it has asked for would otherwise take the answer with it.
   shutdown(socket, SHUT_WR);
@@ -83,6 +81,11 @@ void ControlServer::read(int socket) {
   std::array<char, 4096> buffer{};
   const ssize_t received = recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (received < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  // It may have shut down its writing side alone. When it closes the other, this is called again.
+  if (received == 0 && !client.ended && !client.answer.empty()) {
+    client.ended = true;
+    return answer_line(socket);
+  }
   if (received <= 0 || client.received.size() > kLongestLine) {
     close_client(socket);
     return;
@@ -107,7 +110,9 @@ void ControlServer::answer_line(int socket) {
     client.received.erase(0, end + 1);
   }
   if (!write(socket)) return;
-  const bool pause = client.received.find('\n') != std::string::npos;
+  const bool waits = client.received.find('\n') != std::string::npos;
+  if (client.ended && client.answer.empty() && !waits) return close_client(socket);
+  const bool pause = client.ended || waits;
   if (pause == client.paused) return;
   client.paused = pause;
   if (pause) {
@@ -147,7 +152,7 @@ std::string ControlServer::answer_to(const Client& client, const std::string& li
   } catch (const std::exception& error) {
     answer = {{"ok", false}, {"error", error.what()}};
   }
-  return line_of(answer);
+  return control::json_text(answer);
 }
 
 // Sends what the client takes, and no more than a part of a long answer. False if that closed the

@@ -1,7 +1,7 @@
 // The daemon's control socket: one line of JSON for a request, one line of JSON for its answer.
 //
 //   {"command":"status"}                  {"ok":true,"status":{...}}: status.h
-//   {"command":"flows","from":1000}       {"ok":true,"flow_count":2345,"flows":[...]}:
+//   {"command":"flows","jobs":["mnist"]}  {"ok":true,"flow_count":2345,"flows":[...]}:
 //                                         flows_request.h
 //   {"command":"status-of-all"}           the same, or {"ok":true,"inquiry":7}: cluster_status.h
 //   {"command":"impair","loss":0.01,...}  {"ok":true,"impairments":{...},...}: switch_requests.h
@@ -11,10 +11,11 @@
 //
 // Clients are not trusted. A line has at most 64 KiB, a client has five seconds, and at most 64 are
 // served at a time, of all tenants at most 48, of one at most 8. A client that sends more requests
-// while 1 MiB of answers is unread is disconnected. Nothing here blocks the control thread: answers
-// leave as the client takes them. The daemon answers one line of a client per wake, and
-// kMostAnswers lines of all clients in a round of the loop; the others wait for their turn. So no
-// client starves the others, and all of them do not starve trainers.
+// while 1 MiB of answers is unread is disconnected; one that has shut down its writing side gets
+// what it has asked for. Nothing here blocks the control thread: answers leave as the client takes
+// them. The daemon answers one line of a client per wake, and kMostAnswers lines of all clients in
+// a round of the loop; the others wait for their turn. So no client starves the others, and all of
+// them do not starve trainers.
 //
 // The daemon's own user and root may ask for everything, tenants (allowed_users.h) for what
 // add_for_tenants() names. A stranger gets one answer, which says why it gets no other.
@@ -78,7 +79,8 @@ class ControlServer {
     uid_t user = 0;
     Standing standing = Standing::stranger;
     SteadyClock::time_point since;
-    bool paused = false;  // not read while a whole line waits
+    bool paused = false;  // not read while a whole line waits, or when it has ended
+    bool ended = false;   // sends nothing more, and may still read
   };
 
   // Of a command; `text` in the place of `own`. Without `of_tenants` it is not for them.

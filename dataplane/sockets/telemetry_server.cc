@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "control/base/errors.h"
+#include "control/base/json_text.h"
 #include "control/base/printable.h"
 
 namespace gradcube::dataplane {
@@ -18,10 +19,6 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr std::size_t kLongestRequest = 1023;
-
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 }  // namespace
 
@@ -64,7 +61,7 @@ void TelemetryServer::accept(const Accepted& accepted) {
   if (clients_.size() >= kMostClients) make_room();
   clients_[socket] = ++heard_;
   loop_.add(socket, [this, socket] { read(socket); });
-  send_answer(socket, text_of(commands_.at("/info").command("")));
+  send_answer(socket, control::json_text(commands_.at("/info").command("")));
 }
 
 void TelemetryServer::make_room() {
@@ -91,7 +88,7 @@ std::string TelemetryServer::answer_to(std::string_view request) const {
   const std::string_view name = request.substr(0, comma);
   const auto found = commands_.find(name);
   if (found == commands_.end()) {
-    return text_of({{name.empty() ? "none" : control::printable(name), nullptr}});
+    return control::json_text(Json{{name.empty() ? "none" : control::printable(name), nullptr}});
   }
   Json answer = Json::object();
   Json& value = answer[found->first];
@@ -101,12 +98,12 @@ std::string TelemetryServer::answer_to(std::string_view request) const {
   } catch (const control::UsageError& error) {
     value = {{"error", error.what()}};
   }
-  std::string text = text_of(answer);
+  std::string text = control::json_text(answer);
   if (text.size() <= kLongestAnswer) return text;
   value = {{"error", fmt::format("the answer has {} bytes, and {} is the most: ask for a part of "
                                  "it, as `/help,{}` says",
                                  text.size(), kLongestAnswer, found->first)}};
-  return text_of(answer);
+  return control::json_text(answer);
 }
 
 void TelemetryServer::send_answer(int socket, const std::string& answer) {

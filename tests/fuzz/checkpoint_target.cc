@@ -10,7 +10,6 @@
 
 #include "control/base/errors.h"
 #include "control/checkpoint/checkpoint_reader.h"
-#include "control/checkpoint/crc32c.h"
 #include "control/checkpoint/optimizer_settings.h"
 #include "protocol/bytes.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -28,7 +27,7 @@ control::Descriptor file_of(const Bytes& bytes) {
 
 void seal(Bytes& bytes) {
   if (bytes.size() < control::kCheckpointPrefix) return;
-  const auto header = protocol::load_little<std::uint64_t>(bytes.data() + 16);
+  const auto header = protocol::load_little<std::uint64_t>(bytes.data() + 24);
   if (header < control::kCheckpointPrefix || header > bytes.size()) return;
   control::seal_checkpoint_header(std::span(bytes).first(header));
 }
@@ -61,9 +60,9 @@ Bytes checkpoint(const char* optimizer, const std::vector<control::CheckpointRan
     const Bytes zeros(range.elements * sizeof(float));
     for (std::size_t array = 0; array < header.arrays(); ++array) {
       bytes.insert(bytes.end(), zeros.begin(), zeros.end());
-      bytes.resize(bytes.size() + sizeof(std::uint32_t));
-      protocol::store_little(bytes.data() + bytes.size() - sizeof(std::uint32_t),
-                             control::crc32c(zeros));
+      bytes.resize(bytes.size() + sizeof(std::uint64_t));
+      protocol::store_little(bytes.data() + bytes.size() - sizeof(std::uint64_t),
+                             control::checkpoint_checksum(zeros));
     }
   }
   return bytes;

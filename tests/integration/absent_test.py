@@ -37,11 +37,11 @@ class Absent(TestCase):
 
     def test_no_server_is_found_to_be_down_and_a_real_failure_is(self):
         wait_until(lambda: self.cluster.links_down() == set(), "all links to be up")
-        self.cluster.answer("impair", "--down", "2,0:1")
+        self.cluster.answer("impair", "--server", "2,0", "--port", "1", "--down")
         wait_until(lambda: self.cluster.links_down() != set(), "the link to be found down")
         named = json.dumps([port["down"] for server in self.cluster.status()["servers"] for port in server["ports"]])
         self.assertNotIn("[2, 1]", named)
-        self.cluster.answer("impair", "--up", "2,0:1")
+        self.cluster.answer("impair", "--server", "2,0", "--port", "1", "--up")
         wait_until(lambda: self.cluster.links_down() == set(), "all links to be up")
 
     def test_the_algorithms_that_run_are_right_and_the_default_is_one_of_them(self):
@@ -76,7 +76,7 @@ class Absent(TestCase):
             ["perf", "allreduce", "--members", "0,0 2,1"],
             ["perf", "allreduce", "--algorithm", "ps:2,1"],
             ["paths", "--from", "2,1", "--to", "0,0"],
-            ["impair", "--down", "2,1:0"],
+            ["impair", "--server", "2,1", "--port", "0", "--down"],
         ):
             with self.subTest(command=command):
                 self.assert_one_message(self.cluster.tool(*command), 2, "is absent", absent)

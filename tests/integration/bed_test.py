@@ -131,7 +131,7 @@ class Network(TestCase):
         def without_carrier():
             return [link["ifname"] for link in self.heard("2-1")["links"] if "NO-CARRIER" in link["flags"]]
 
-        self.cluster.answer("impair", "--down", "2,1:0")
+        self.cluster.answer("impair", "--server", "2,1", "--port", "0", "--down")
         wait_until(lambda: without_carrier() == ["level0"], "no carrier")
         differing = self.cluster.status()["impaired_links"]
         self.assertEqual([(link["server"], link["level"], link["up"]) for link in differing], [([2, 1], 0, False)])

@@ -61,7 +61,7 @@ class Collectives(TestCase):
             wait_until(lambda: names() == ["long"], "jobs of before to be forgotten, and one to be shown")
 
     def test_go_around_a_link_that_the_switch_cuts(self):
-        self.cluster.answer("impair", "--down", "1,0:0")
+        self.cluster.answer("impair", "--server", "1,0", "--port", "0", "--down")
         self.assert_right(self.cluster.perf(*SIZES))
         wait_until(lambda: ((1, 0), 0) in self.cluster.links_down(), "the cut to be seen")
         differing = self.cluster.status()["impaired_links"]
@@ -161,7 +161,7 @@ class Death(TestCase):
         with Cluster("--topology", "star:3") as cluster:
             with cluster.start_tool("perf", "allreduce", "--sizes", "1M", "--iterations", "100000") as tool:
                 wait_until(lambda: cluster.status()["counters"]["collectives"] > 0, "the first collective")
-                cluster.answer("impair", "--down", "1")
+                cluster.answer("impair", "--server", "1", "--down")
                 _, errors = tool.communicate(timeout=PATIENCE)
             self.assertEqual(tool.returncode, 1)
             no_way = r"nothing is heard of the daemon on server \[\d\]: links are down, and no other way leads there"

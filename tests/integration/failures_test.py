@@ -47,7 +47,7 @@ class Cuts(TestCase):
     def cuts(self, cluster):
         """Commands that cut something, and that mend it."""
         up = [TOOL, "impair", "--up"]
-        yield [TOOL, "impair", "--down", "1,1:0"], up
+        yield [TOOL, "impair", "--server", "1,1", "--port", "0", "--down"], up
         yield [TOOL, "impair", "--switch", "1/[*,1]", "--down"], up
         if FABRIC == "veth":
             daemon = cluster.status()["servers"][MIDDLE]["pid"]

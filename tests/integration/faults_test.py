@@ -73,7 +73,7 @@ class OtherPaths(TestCase):
     def test_collectives_go_around_a_link_and_return(self):
         with Cluster("--topology", GRID, "--greeting", GREETING) as cluster:
             wait_until(lambda: self.down(cluster) == [], "all links to be found to be up")
-            cluster.answer("impair", "--down", "1,1:0")
+            cluster.answer("impair", "--server", "1,1", "--port", "0", "--down")
             self.assert_right(cluster.perf("--sizes", "1K,1M", "--iterations", "5"))
             ends = [([1, 0], 0, [1, 1]), ([1, 1], 0, [1, 0])]
             if RADIX == 3:
@@ -116,13 +116,13 @@ class LinkDown(TestCase):
             inputs = [generator.integers(-(2**31), 2**31, 100_000, dtype="int32") for _ in sessions]
             self.reduce(sessions, inputs)
 
-            cluster.answer("impair", "--down", "1")
+            cluster.answer("impair", "--server", "1", "--down")
             requests = self.submit(sessions, inputs)
             wait_until(lambda: self.dropped(cluster) > 0, "frames to meet the link that is down")
             for result in all_of(lambda request: request[0].wait(0.5), requests):
                 self.assert_fails(gradcube.TimeoutError, result)
 
-            cluster.answer("impair", "--up", "1")
+            cluster.answer("impair", "--server", "1", "--up")
             self.finish(requests, inputs)
             before = self.dropped(cluster)
             self.reduce(sessions, inputs)
@@ -130,7 +130,7 @@ class LinkDown(TestCase):
 
     def test_a_measurement_over_a_link_that_is_down_names_it_as_the_reason(self):
         with Cluster("--topology", "star:3") as cluster:
-            cluster.answer("impair", "--down", "1")
+            cluster.answer("impair", "--server", "1", "--down")
             wait_until(lambda: len(cluster.links_down()) == 3, "the cut to be seen by all")
             done = cluster.tool("perf", "allreduce", "--sizes", "1K", "--timeout", "0.5", "--json")
             self.assert_one_message(done, 1, "not done after 0.5 s (--timeout)", "on 1 link (1 down), else none")
@@ -140,7 +140,7 @@ class LinkDown(TestCase):
 
     def test_a_server_without_a_link_is_named_whoever_waits_for_it(self):
         with Cluster("--topology", "bcube:2,2", "--mtu", "9000") as cluster:
-            cluster.answer("impair", "--down", "1,1:0")
+            cluster.answer("impair", "--server", "1,1", "--port", "0", "--down")
             cluster.answer("impair", "--server", "1,1", "--level", "1", "--mtu", "1400")
             wait_until(lambda: {((1, 1), 0), ((1, 1), 1)} <= set(cluster.links_down()), "both links to be seen down")
             with job(cluster, "whoever") as sessions:

@@ -182,6 +182,23 @@ class Lifecycle(TestCase):
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertRegex(done.stderr, "ulimit -n|Too many open files")
 
+    def test_says_how_a_daemon_ended_where_it_was_started_without_regard_for_children(self):
+        with Cluster("--topology", "star:2", up=False) as cluster:
+            script = cluster.directory.parent / f"{cluster.directory.name}.sh"
+            script.write_text("#!/bin/sh\nexit 7\n")
+            script.chmod(0o755)
+            self.addCleanup(script.unlink)
+            done = subprocess.run(
+                [TOOL, "up", *cluster.flags],
+                env=cluster.environment | {"GRADCUBED": str(script)},
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+                preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+            )
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("exit code 7", done.stderr)
+
     def test_a_limit_of_file_sizes_costs_a_trainer_its_place_and_nobody_else_anything(self):
         with Cluster("--topology", "star:2", up=False) as cluster:
             few = 1 << 30  # a trainer's memory is a file of the daemon's
@@ -245,11 +262,11 @@ class Lifecycle(TestCase):
             perf = cluster.start_tool("perf", "allreduce", "--sizes", "1K", "--iterations", "1000000", "--job", "large")
             try:
                 wait_until(lambda: (cluster.job("large") or {}).get("collectives", 0) > 0, "the job to run")
-                status = cluster.status()  # with all flows
+                status = cluster.status()
                 self.assertGreaterEqual(status["flow_count"], 48 * 2 * 47)
-                self.assertEqual(len(status["flows"]), status["flow_count"])
-                pairs = {(*flow["server"], *flow["peer"], flow["stage"]) for flow in status["flows"]}
-                self.assertEqual(len(pairs), 48 * 2 * 47)
+                self.assertEqual(len(status["flows"]), 1000)
+                left_out = status["flow_count"] - 1000
+                self.assertTrue(cluster.tool("status", "--flows").stdout.split("\n\n")[-2].endswith(f"and {left_out} more"))
                 self.assertIn(f"flows: {status['flow_count']};", cluster.tool("status").stdout)
                 self.assertGreater(status["control"]["put_off"], 0)
             finally:

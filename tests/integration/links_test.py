@@ -32,7 +32,7 @@ class Check(TestCase):
         wait_until(lambda: self.cluster.status()["jobs"] == [], "the jobs to be forgotten")
 
     def test_a_link_that_is_down_is_named_and_its_paths_are_and_no_costs_are_fitted(self):
-        self.cluster.answer("impair", "--down", "1,0:1")
+        self.cluster.answer("impair", "--server", "1,0", "--port", "1", "--down")
         wait_until(lambda: ((1, 0), 1) in self.cluster.links_down(), "the cut to be seen")
         code, report = self.cluster.check(*LENIENT, down=1)
         self.assertEqual(code, 1)

@@ -89,7 +89,7 @@ class OneBadLink(TestCase):
                 (["--server", f"{RADIX},0"], f"0..{RADIX - 1}"),
                 (["--level", "2"], "0 to 1"),
                 (["--switch", "x"], "0/[0,*]"),
-                (["--switch", "1/[*,0]", "--server", "1,1"], "1/[*,0]"),
+                (["--switch", "1/[*,0]", "--server", "1,1"], "1/[*,1]"),
             ):
                 self.assert_one_message(cluster.tool("impair", "--loss", "1", *flags), 2, word)
             status = cluster.status()
@@ -101,8 +101,8 @@ class LinksDown(TestCase):
     def test_are_chosen_by_their_server_their_level_their_switch_or_all(self):
         with Cluster("--topology", GRID) as cluster:
             for flags, links in (
-                (["1,1:0"], {("[1,1]", "0/[1,*]")}),
-                (["[1,1]"], {("[1,1]", "0/[1,*]"), ("[1,1]", "1/[*,1]")}),
+                (["--server", "1,1", "--port", "0"], {("[1,1]", "0/[1,*]")}),
+                (["--server", "[1,1]"], {("[1,1]", "0/[1,*]"), ("[1,1]", "1/[*,1]")}),
                 (["--server", "1,1", "--level", "1"], {("[1,1]", "1/[*,1]")}),
                 (["--switch", "1/[*,1]"], {(f"[{server},1]", "1/[*,1]") for server in range(RADIX)}),
             ):
@@ -117,8 +117,11 @@ class LinksDown(TestCase):
 
     def test_are_refused_where_there_are_none(self):
         with Cluster("--topology", GRID) as cluster:
-            for links, words in ((f"{RADIX},0", [f'"{RADIX},0"', f"0..{RADIX - 1}"]), ("1,1:2", ["port 2", "0 to 1"])):
-                self.assert_one_message(cluster.tool("impair", "--down", links), 2, *words)
+            for flags, words in (
+                (["--server", f"{RADIX},0"], [f'"{RADIX},0"', f"0..{RADIX - 1}"]),
+                (["--server", "1,1", "--port", "2"], ["port 2", "0 to 1"]),
+            ):
+                self.assert_one_message(cluster.tool("impair", "--down", *flags), 2, *words)
             self.assertEqual(self.down(cluster), set())
 
     def down(self, cluster):

@@ -60,7 +60,7 @@ class Telemetry(TestCase):
 
     def test_tells_of_links_that_are_down_and_jobs_that_wait(self):
         with Cluster("--topology", "star:3") as cluster, TelemetryClient(cluster.directory) as client:
-            cluster.answer("impair", "--down", "2")
+            cluster.answer("impair", "--server", "2", "--down")
             wait_until(lambda: client.ask("/gradcube/status")["links_down"] > 0, "a link to be found down")
             wait_until(lambda: client.ask("/gradcube/links,0:0")["0:0"]["down"] == ["2"], "its name")
             self.assertEqual(client.ask("/gradcube/jobs"), {})

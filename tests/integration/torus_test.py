@@ -54,7 +54,7 @@ class Torus(TestCase):
                 self.assertEqual([port["port"] for port in server["ports"]], [0, 1, 2, 3])
                 self.assertEqual([port["level"] for port in server["ports"]], [0, 0, 1, 1])
 
-            cluster.answer("impair", "--down", "2,1:2")
+            cluster.answer("impair", "--server", "2,1", "--port", "2", "--down")
             self.assert_right(cluster.perf("--sizes", "1K,1M", "--iterations", "3"))
             ends = [([0, 1], 3, [2, 1]), ([2, 1], 2, [0, 1])]
             wait_until(lambda: self.down(cluster) == ends, "the cable to be found to be down")

@@ -9,7 +9,8 @@ class Tree(TestCase):
         flags = ("--rate", "level0=200mbit,level1=100mbit")
         with Cluster("--topology", "tree:2x2", *flags, "--seed", str(self.seed)) as cluster:
             status = cluster.status()
-            self.assertEqual(status["topology"], {"kind": "tree", "radices": [2, 2], "k": 2, "servers": 4})
+            expected = {"spec": "tree:2x2", "kind": "tree", "radices": [2, 2], "k": 2, "servers": 4}
+            self.assertEqual(status["topology"], expected)
             self.assertEqual(status["algorithm"], "blueconnect")
             self.assertEqual(status["rate_bps"], [200_000_000, 100_000_000])
             for server in status["servers"]:

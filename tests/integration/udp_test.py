@@ -175,7 +175,7 @@ class Refused(TestCase):
 
     def test_is_what_the_network_cannot_be_told(self):
         with Cluster(*SMALL, fabric="udp") as cluster:
-            self.assert_one_message(cluster.tool("impair", "--down", "1,1:0"), 2, "links of the udp fabric")
+            self.assert_one_message(cluster.tool("impair", "--server", "1,1", "--port", "0", "--down"), 2, "links of the udp fabric")
             self.assertEqual(cluster.status()["impaired_links"], [])
         with Cluster(*SMALL, "--loss", "0.1", up=False, fabric="udp") as cluster:
             self.assert_one_message(cluster.tool("up", *cluster.flags), 2, "the udp fabric's links are the network's")

@@ -337,6 +337,7 @@ std::string addresses_text(const AddressSpace& space, const std::vector<ServerId
 
 nlohmann::ordered_json topology_json(const Topology& topology) {
   nlohmann::ordered_json json;
+  json["spec"] = topology.spec();
   json["kind"] = topology.kind();
   if (topology.is_tree()) {
     for (const Dimension& level : topology.dimensions()) json["radices"].push_back(level.radix);

@@ -183,8 +183,8 @@ std::vector<ServerId> parse_servers(const Topology& topology, std::string_view t
 // "3,1 3,2": what parse_servers() reads.
 std::string addresses_text(const AddressSpace& space, const std::vector<ServerId>& servers);
 
-// {"kind":"bcube","n":3,"k":2,"servers":9}; a torus has "h" in the place of "k"; a topology that is
-// not uniform has "radices", the highest level first, in the place of "n", and a tree always has
+// {"spec":"bcube:3,2","kind":"bcube","n":3,"k":2,"servers":9}; a torus has "h" and no "k"; one that
+// is not uniform has "radices", the highest level first, in the place of "n", and a tree always has
 // them, the lowest level first, as its spec. One that is partial also has "absent", the addresses
 // without a server.
 nlohmann::ordered_json topology_json(const Topology& topology);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "control/base/units.h"
 #include "dataplane/daemon/trainers/trainer_channel.h"
 
 #include "gradcube/gradcube.h"
@@ -16,11 +17,8 @@ bool has_room(const PacketShare& share, std::uint64_t segments, bool least) {
   return segments <= (least ? share.free() : share.free() / 2);
 }
 
-std::string readable(std::uint64_t bytes) {
-  const auto number = static_cast<double>(bytes);
-  return bytes < 1'000'000 ? fmt::format("{:.0f} KB", number / 1e3)
-                           : fmt::format("{:.1f} MB", number / 1e6);
-}
+// As --packet-memory takes it.
+std::string size_text(std::uint64_t bytes) { return control::format_size(bytes / 1000 * 1000); }
 
 [[noreturn]] void refuse(const std::string& job, const std::string& server, std::uint32_t flows,
                          unsigned window, const PacketShare& share) {
@@ -38,9 +36,9 @@ std::string readable(std::uint64_t bytes) {
           "job \"{}\" needs {} of packet memory on server {} even with the least window of {} "
           "segments, and {} of {} is free: expected that other jobs end first, fewer lanes, or "
           "a cluster with more (gradcube up --packet-memory)",
-          job, readable(segments * share.bytes_of_segment()), server, window,
-          readable(share.free() * share.bytes_of_segment()),
-          readable(share.most() * share.bytes_of_segment())));
+          job, size_text(segments * share.bytes_of_segment()), server, window,
+          size_text(share.free() * share.bytes_of_segment()),
+          size_text(share.most() * share.bytes_of_segment())));
 }
 
 }  // namespace

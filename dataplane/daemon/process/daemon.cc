@@ -220,7 +220,7 @@ void Daemon::add_commands() {
     return nlohmann::ordered_json{{"status", control::status::status_for(status(), user)}};
   });
   control_.add("flows", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
-    return flows_json(*cluster_, first_flow(request));
+    return flows_json(*cluster_, jobs_of_flows(request));
   });
   if (cluster_status_.has_value()) {
     control_.add_text("status-of-all", [this](const nlohmann::json& request) {

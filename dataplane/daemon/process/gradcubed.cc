@@ -367,6 +367,7 @@ int main(int argc, char** argv) {
   sigaddset(&set, SIGINT);
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGCHLD, SIG_DFL);  // where it is ignored, nobody learns how a child has ended
   // Of a file that is longer than `ulimit -f` allows, which may be a trainer's memory: the call
   // that makes it fails.
   signal(SIGXFSZ, SIG_IGN);

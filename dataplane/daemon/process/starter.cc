@@ -9,6 +9,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "control/base/json_text.h"
+
 namespace gradcube::dataplane {
 
 Starter::Starter(int descriptor) : descriptor_(descriptor) {
@@ -26,9 +28,7 @@ void Starter::begin_watching() {
 bool Starter::tell(const nlohmann::ordered_json& line) {
   if (descriptor_ < 0) return true;
   stop_watching();
-  // What it names may be any bytes.
-  const std::string text =
-      line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  const std::string text = control::json_text(line) + "\n";
   const bool told =
       write(descriptor_, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   close(descriptor_);

@@ -39,7 +39,7 @@ TEST_F(CheckpointCommand, ShowsWhatIsInAFileThatIsWhole) {
   const Outcome outcome = gradcube({"checkpoint", written()});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out,
-            "nesterov:lr=0.1,momentum=0.9,weight-decay=0 after step 1,000, part 1 of 1, 12.3 KB: "
+            "nesterov:lr=0.1,momentum=0.9,weight-decay=0 after step 1,000, part 1 of 1, 12.4 KB: "
             "every checksum is right\n\n"
             "key       dtype    elements   here  steps\n"
             "bias      float16        10     10  1,000\n"

@@ -123,7 +123,7 @@ TEST_F(DaemonProcessTest, TellsOfAProgramThatIsNone) {
 
 TEST_F(DaemonProcessTest, TellsOfAnAnswerThatIsNone) {
   EXPECT_THAT(message_of_failure(script("echo ready >&3; sleep 100")),
-              testing::HasSubstr("something unexpected"));
+              testing::HasSubstr("does not follow the protocol"));
 }
 
 TEST_F(DaemonProcessTest, IsFoundWhereTheEnvironmentSays) {

@@ -1,7 +1,5 @@
-#include "cli/cluster/fitted_costs.h"
+#include "cli/model/fitted_costs.h"
 
-#include <filesystem>
-#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
@@ -14,7 +12,6 @@
 namespace gradcube::cli {
 namespace {
 
-namespace fs = std::filesystem;
 using control::MessageCosts;
 
 control::Topology topology_of(const char* spec) { return control::parse_topology(spec, "test"); }
@@ -133,69 +130,11 @@ TEST(Doubts, KnowWhichPlansTellCostsApart) {
   EXPECT_FALSE(tell("star:2", {"bml"}));
 }
 
-class FittedCostsTest : public testing::Test {
- protected:
-  FittedCostsTest() {
-    std::string name = (fs::temp_directory_path() / "gradcube-test-XXXXXX").string();
-    directory_.emplace(mkdtemp(name.data()));
-  }
-  ~FittedCostsTest() override { fs::remove_all(directory_->path()); }
-
-  // On the cluster "here".
-  void keep(const std::vector<std::int64_t>& latency) const {
-    keep_fitted_costs(*directory_, "here", {.overhead = 3'100, .latency = latency});
-  }
-  std::string name(const char* algorithm, const char* spec = "bcube:3,2",
-                   const std::string& cluster = "here", unsigned servers_per_core = 1) const {
-    return with_fitted_costs(algorithm, *directory_, cluster, topology_of(spec), servers_per_core);
-  }
-  void write(const std::string& text) { std::ofstream(directory_->path() / "fitted.json") << text; }
-
-  std::optional<control::RunDirectory> directory_;
-};
-
-TEST_F(FittedCostsTest, AreThoseOfAutoAloneOnTheSameCluster) {
-  EXPECT_EQ(name("auto"), "auto");
-  keep({41'000, 43'500});
-  EXPECT_EQ(name("auto"), "auto:3.1us,41us,43.5us");
-  EXPECT_EQ(name("auto:1us,2us"), "auto:1us,2us");
-  EXPECT_EQ(name("bml"), "bml");
-  EXPECT_EQ(name(""), "");
-  EXPECT_EQ(name("auto", "bcube:3,2", "there"), "auto");
-}
-
-TEST_F(FittedCostsTest, AreThoseOfSoManyServersOnACore) {
-  EXPECT_EQ(name("auto", "bcube:3,2", "here", 5), control::completed_auto("auto", 5));
-  keep({41'000, 43'500});
-  EXPECT_EQ(name("auto", "bcube:3,2", "here", 5), "auto:3.1us,41us,43.5us/5");
-  EXPECT_EQ(name("auto", "bcube:3,2", "there", 5), control::completed_auto("auto", 5));
-  EXPECT_EQ(name("auto:1us,2us", "bcube:3,2", "here", 5), "auto:1us,2us");
-}
-
-TEST_F(FittedCostsTest, FitIntoAName) {
-  keep(std::vector<std::int64_t>(7, 40'100));
-  EXPECT_EQ(name("auto", "bcube:2,7"), "auto:3.1us,40.1us");
-}
-
-TEST_F(FittedCostsTest, AreNoneInAFileOfAnotherForm) {
-  for (const char* text : {"", "nonsense", "7", "[]", R"({"cluster":"here"})",
-                           R"({"cluster":"here","overhead_ns":-1,"latency_ns":[1,1]})",
-                           R"({"cluster":"here","overhead_ns":1,"latency_ns":[1]})",
-                           R"({"cluster":"here","overhead_ns":1,"latency_ns":[1,-1]})",
-                           R"({"cluster":"here","overhead_ns":1,"latency_ns":[1,"1"]})",
-                           R"({"cluster":"here","overhead_ns":1,"latency_ns":[1,9999999999999]})",
-                           R"({"cluster":"here","overhead_ns":1.5,"latency_ns":[1,1]})"}) {
-    write(text);
-    testing::internal::CaptureStderr();
-    EXPECT_EQ(name("auto"), "auto") << text;
-    EXPECT_THAT(testing::internal::GetCapturedStderr(),
-                testing::HasSubstr("fitted.json is damaged and was not used; the next fit that"))
-        << text;
-  }
-  write(R"({"cluster":"there","overhead_ns":1,"latency_ns":[1]})");
-  testing::internal::CaptureStderr();
-  EXPECT_EQ(name("auto"), "auto");
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "it is of another cluster";
+TEST(FittedName, HasTheGreatestLatencyWhereThatOfEachLevelIsTooLong) {
+  EXPECT_EQ(fitted_name({.overhead = 3'100, .latency = {41'000, 43'500}, .servers_per_core = 5}),
+            "auto:3.1us,41us,43.5us/5");
+  EXPECT_EQ(fitted_name({.overhead = 3'100, .latency = std::vector<std::int64_t>(7, 40'100)}),
+            "auto:3.1us,40.1us");
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ LinkFigures right_figures() {
 
 json a_status() {
   return json::parse(R"({
-    "topology": {"kind": "bcube", "n": 2, "k": 2, "servers": 4},
+    "topology": {"spec": "bcube:2,2", "kind": "bcube", "n": 2, "k": 2, "servers": 4},
     "rate_bps": [100000000, 50000000],
     "servers": [
       {"address": [0, 0], "socket": "/run/0", "ports": [
@@ -83,7 +83,7 @@ TEST(RunningCluster, TellsOfPortsThatStandAtOneAddress) {
 
 TEST(LinkCheck, AsksThePortOfATorusThatLeadsToTheNeighbour) {
   const json status = json::parse(R"({
-    "topology": {"kind": "torus", "n": 3, "h": 1, "servers": 3},
+    "topology": {"spec": "torus:3,1", "kind": "torus", "n": 3, "h": 1, "servers": 3},
     "servers": [
       {"address": [0], "socket": "/run/0", "ports": [
         {"level": 0, "port": 0, "down": [], "wrong": null},
@@ -110,6 +110,13 @@ control::Topology topology() { return control::parse_topology("bcube:2,2", "the 
 
 TEST(LinkCheck, HasNothingAgainstALinkThatIsAsConfigured) {
   EXPECT_EQ(problem_of(right_figures(), kRate, {}), "");
+}
+
+TEST(LinkCheck, TakesALinkWhoseSegmentsNobodyHasCountedForNotMeasured) {
+  LinkFigures figures = right_figures();
+  figures.sent = 0;
+  EXPECT_EQ(problem_of(figures, kRate, {}),
+            "not measured: the daemons have counted no segments of it");
 }
 
 TEST(LinkCheck, SaysHowSlowALinkIs) {

@@ -137,7 +137,9 @@ TEST_F(PlanCommand, PrintsOneJsonObject) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, testing::IsEmpty());
   const auto plan = nlohmann::json::parse(outcome.out);
-  EXPECT_EQ(plan["topology"], nlohmann::json::parse(R"({"kind":"bcube","n":3,"k":2,"servers":9})"));
+  EXPECT_EQ(
+      plan["topology"],
+      nlohmann::json::parse(R"({"spec":"bcube:3,2","kind":"bcube","n":3,"k":2,"servers":9})"));
   EXPECT_EQ(plan["algorithm"], "bml");
   EXPECT_EQ(plan["pieces"], 18);
   ASSERT_EQ(plan["servers"].size(), 9u);

@@ -41,7 +41,8 @@ TEST(PartialTopology, SaysHowManyServersItHasAndWhoIsAbsent) {
   EXPECT_EQ(servers_text(topology), "13 servers, 3 absent");
   EXPECT_EQ(servers_text(topology.whole()), "16 servers");
   EXPECT_EQ(topology_json(topology).dump(),
-            R"({"kind":"bcube","n":4,"k":2,"servers":13,"absent":[[3,1],[3,2],[3,3]]})");
+            R"({"spec":"bcube:4,2","kind":"bcube","n":4,"k":2,"servers":13,)"
+            R"("absent":[[3,1],[3,2],[3,3]]})");
   EXPECT_EQ(topology.with_rates({1, 2}).servers(), 13u);
   EXPECT_EQ(parse_absent(topology, topology.absent_text(), "test"), topology);
   EXPECT_EQ(parse_absent(topology, "", "test"), topology.whole());

@@ -24,7 +24,8 @@ TEST(PlanJson, HasTheFormThatToolsRelyOn) {
   const std::string text = written(plan_of("bml", "bcube:3,2"), 7);
   EXPECT_EQ(text.back(), '\n');
   const json plan = json::parse(text);
-  EXPECT_EQ(plan["topology"], json::parse(R"({"kind":"bcube","n":3,"k":2,"servers":9})"));
+  EXPECT_EQ(plan["topology"],
+            json::parse(R"({"spec":"bcube:3,2","kind":"bcube","n":3,"k":2,"servers":9})"));
   EXPECT_EQ(plan["algorithm"], "bml");
   EXPECT_EQ(plan["pieces"], 18);
   ASSERT_EQ(plan["servers"].size(), 1u);

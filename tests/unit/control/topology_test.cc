@@ -152,13 +152,13 @@ TEST(Topology, TakesARateForEachLevel) {
 
 TEST(Topology, IsWrittenAsJson) {
   EXPECT_EQ(topology_json(parse_topology("bcube:3,2", "t")).dump(),
-            R"({"kind":"bcube","n":3,"k":2,"servers":9})");
+            R"({"spec":"bcube:3,2","kind":"bcube","n":3,"k":2,"servers":9})");
   EXPECT_EQ(topology_json(parse_topology("star:9", "t")).dump(),
-            R"({"kind":"star","n":9,"k":1,"servers":9})");
+            R"({"spec":"star:9","kind":"star","n":9,"k":1,"servers":9})");
   EXPECT_EQ(topology_json(parse_topology("torus:4,2", "t")).dump(),
-            R"({"kind":"torus","n":4,"h":2,"servers":16})");
+            R"({"spec":"torus:4,2","kind":"torus","n":4,"h":2,"servers":16})");
   EXPECT_EQ(topology_json(parse_topology("bcube:3x2", "test")).dump(),
-            R"({"kind":"bcube","radices":[3,2],"k":2,"servers":6})");
+            R"({"spec":"bcube:3x2","kind":"bcube","radices":[3,2],"k":2,"servers":6})");
   EXPECT_EQ(address_json(parse_topology("bcube:3,2", "t").space(), 7).dump(), "[2,1]");
 }
 

@@ -47,9 +47,9 @@ TEST(Trees, ListTheServersOfALowestSwitchFirst) {
   EXPECT_EQ(topology.sharers(1), 4u);
   EXPECT_EQ(topology.sharers(2), 12u);
   EXPECT_EQ(topology_json(topology).dump(),
-            R"({"kind":"tree","radices":[4,3,2],"k":3,"servers":24})");
+            R"({"spec":"tree:4x3x2","kind":"tree","radices":[4,3,2],"k":3,"servers":24})");
   EXPECT_EQ(topology_json(tree("tree:4x4")).dump(),
-            R"({"kind":"tree","radices":[4,4],"k":2,"servers":16})");
+            R"({"spec":"tree:4x4","kind":"tree","radices":[4,4],"k":2,"servers":16})");
 }
 
 TEST(Trees, KnowTheHighestLinkBetweenTwoServers) {

@@ -206,7 +206,7 @@ class Measured(Commands):
     def report(self, **changes):
         """What `gradcube perf allreduce --json` prints, as far as it is read."""
         content = {
-            "topology": {"kind": "bcube", "n": 4, "k": 2, "servers": 16},
+            "topology": {"spec": "bcube:4,2", "kind": "bcube", "servers": 16},
             "rate_bps": 8_000_000,
             "results": [
                 {"bytes": 1000, "in_flight": 1, "seconds_median": 0.01},
@@ -225,11 +225,11 @@ class Measured(Commands):
         self.assertEqual(self.panel("hips-6", path)["series"][-1], expected)
         line = self.panel("blueconnect-5", path)["series"][-1]
         self.assertEqual((line["x"], line["y"]), ([250.0, 250_000.0], [10.0, 1250.0]))
-        torus = self.report(topology={"kind": "torus", "n": 4, "h": 2, "servers": 16})
+        torus = self.report(topology={"spec": "torus:4,2", "kind": "torus", "servers": 16})
         self.assertEqual(self.panel("hips-7", torus)["series"][-1]["name"], "measured: hips:ring on torus:4,2")
 
     def test_of_a_tree_stands_beside_the_fat_trees_bar_if_its_uplinks_bind_nobody(self):
-        tree = {"kind": "tree", "radices": [4, 4], "k": 2, "servers": 16}
+        tree = {"spec": "tree:4x4", "kind": "tree", "radices": [4, 4], "k": 2, "servers": 16}
         point = self.panel("bml-5", self.report(topology=tree, rate_bps=[8_000_000, 32_000_000]))["series"][-1]
         expected = {"name": "measured: blueconnect on tree:4x4", "origin": "measured", "x": [0.0], "y": [1.25]}
         self.assertEqual(point, {**expected, "beside": 2})
@@ -253,7 +253,7 @@ class Measured(Commands):
             ({"rate_bps": 1e300}, no_rate),
         ):
             self.refused(what, "figure", "hips-6", "--measured", self.report(**changes))
-        hostile = {"kind": "\x1b", "n": -1, "k": "x", "servers": 1e99}
+        hostile = {"spec": "\x1b", "kind": 5, "servers": 1e99}
         path = self.report(algorithm="\n\x1b[2J", topology=hostile)
         self.assertNotIn("\x1b", self.refused("", "figure", "hips-6", "--measured", path))
         self.refused("no place", "figure", "bml-7", "--measured", self.report())

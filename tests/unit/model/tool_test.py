@@ -59,7 +59,7 @@ class Tool(unittest.TestCase):
         rows = json.loads(done.stdout)["rows"]
         self.assertEqual([row["algorithm"] for row in rows][-1], "ring")
         self.assertAlmostEqual(rows[-1]["a"], 14e-6, delta=1e-15)
-        self.assertIn("--keep excludes --nodes", self.failed(2, "model", "fit", "--nodes", "8", "--keep"))
+        self.assertIn("--iterations excludes --nodes", self.failed(2, "model", "fit", "--nodes", "8", "-n", "2"))
         self.assertIn("--beta requires --nodes", self.failed(2, "model", "fit", "--beta", "1ns"))
         for text, what in (("1", "--nodes"), ("64..4", "expected 4..64")):
             self.assertIn(what, self.failed(2, "model", "fit", "--nodes", text))
@@ -67,10 +67,6 @@ class Tool(unittest.TestCase):
             said = self.run_tool("model", *words).stdout.decode()
             self.assertIn("Usage: gradcube model fit", said)
             self.assertNotIn("\n\n\n", said)
-
-    def test_asks_the_tool_for_what_was_fitted(self):
-        for words in (("training",), ("fit", "--nodes", "8")):
-            self.assertIn("no cluster runs", self.failed(1, "model", *words, "--fitted"))
 
     def test_fails_when_its_output_cannot_be_written(self):
         with open("/dev/full", "wb") as full:

@@ -27,7 +27,7 @@ MANY_LAYERS = {
     "layers": [{"bytes": i * 7919 % 900001 + 1, "backward_seconds": (i * 31 % 17 + 1) * 1.7e-4} for i in range(60)],
 }
 RUN = {
-    "topology": {"kind": "bcube", "n": 4, "k": 2, "servers": 16},
+    "topology": {"spec": "bcube:4,2", "kind": "bcube", "servers": 16},
     "rate_bps": 8_000_000,
     "results": [{"bytes": 1000, "in_flight": 1, "seconds_median": 0.01}, {"bytes": 10**6, "seconds_median": 1.25}],
 }

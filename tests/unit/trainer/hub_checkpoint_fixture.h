@@ -51,8 +51,8 @@ class HubCheckpoint : public HubTest {
   // But for the number of the run, and the checksum over it.
   static std::vector<char> without_run(const std::string& path) {
     std::vector<char> bytes = bytes_of(path);
-    std::fill_n(bytes.begin() + 12, 4, 0);
-    std::fill_n(bytes.begin() + 128, 8, 0);
+    std::fill_n(bytes.begin() + 16, 8, 0);
+    std::fill_n(bytes.begin() + 136, 8, 0);
     return bytes;
   }
 

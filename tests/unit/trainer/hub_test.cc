@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "control/checkpoint/crc32c.h"
+#include "control/checkpoint/checkpoint_header.h"
 #include "tests/support/held_memory.h"
 #include "tests/support/scarce_memory.h"
 #include "tests/unit/trainer/hub_fixture.h"
@@ -80,7 +80,8 @@ TEST_F(HubTest, PushesAKeyByItsPlaceAmongTheNames) {
   EXPECT_EQ(heard.push.key, 0U);
   EXPECT_EQ(heard.dtype, GRADCUBE_BFLOAT16);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(gradients.data());
-  EXPECT_EQ(heard.push.digest, control::crc32c({bytes, std::size_t{10} * 2}))
+  EXPECT_EQ(heard.push.digest,
+            static_cast<std::uint32_t>(control::checkpoint_checksum({bytes, std::size_t{10} * 2})))
       << "what all push alike";
 }
 

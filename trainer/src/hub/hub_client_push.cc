@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "control/checkpoint/crc32c.h"
+#include "control/checkpoint/checkpoint_header.h"
 #include "trainer/src/base/failure.h"
 #include "trainer/src/base/quoted.h"
 #include "trainer/src/hub/hub_client.h"
@@ -54,8 +54,8 @@ shared::SubmittedPush submitted_push(const Hub& hub, const PushWish& wish) {
   if (wish.kind != PushKind::weights || wish.key >= hub.size() || wish.buffer == nullptr) {
     return push;
   }
-  push.digest =
-      control::crc32c({static_cast<const std::uint8_t*>(wish.buffer), hub.key(wish.key).bytes});
+  push.digest = static_cast<std::uint32_t>(control::checkpoint_checksum(
+      {static_cast<const std::uint8_t*>(wish.buffer), hub.key(wish.key).bytes}));
   return push;
 }
 

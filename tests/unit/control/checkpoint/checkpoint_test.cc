@@ -76,17 +76,17 @@ TEST_F(Checkpoint, IsRefusedWithWhatIsWrong) {
   };
   EXPECT_EQ(refusal_of([](auto& bytes) { bytes.assign(500, '{'); }),
             "checkpoint: it is no checkpoint of a hub, or its beginning is lost");
-  for (const std::uint8_t version : {1, 4}) {
+  for (const std::uint8_t version : {3, 5}) {
     EXPECT_EQ(refusal_of([&](auto& bytes) { bytes[8] = version; }),
               "checkpoint: its format is version " + std::to_string(version) +
-                  "; this version of Gradcube reads 2 to 3");
+                  "; this version of Gradcube reads 4");
   }
   EXPECT_EQ(refusal_of([](auto& bytes) { bytes.push_back(0); }),
             "checkpoint: it has 1 bytes behind its end");
-  EXPECT_EQ(refusal_of([](auto& bytes) { bytes[40] ^= 1; }),
+  EXPECT_EQ(refusal_of([](auto& bytes) { bytes[48] ^= 1; }),
             "checkpoint: its header is damaged: the checksum is wrong");
   // The last array is the second state of elements 990 to 999 of "weight".
-  EXPECT_EQ(refusal_of([](auto& bytes) { bytes[bytes.size() - 5] ^= 1; }),
+  EXPECT_EQ(refusal_of([](auto& bytes) { bytes[bytes.size() - 9] ^= 1; }),
             "checkpoint: it is damaged: the checksum of the second state of key \"weight\", "
             "elements 990 to 999, is wrong");
 }
@@ -95,7 +95,7 @@ TEST_F(Checkpoint, IsRefusedWithWhatIsWrong) {
 TEST_F(Checkpoint, IsRefusedWhereAHeaderWithTheRightChecksumMakesNoSense) {
   write(header());
   const std::vector<std::uint8_t> whole = content();
-  const auto header_size = protocol::load_little<std::uint64_t>(whole.data() + 16);
+  const auto header_size = protocol::load_little<std::uint64_t>(whole.data() + 24);
   const auto refusal_of = [&](std::size_t at, std::uint64_t value) {
     std::vector<std::uint8_t> bytes = whole;
     protocol::store_little(bytes.data() + at, value);
@@ -103,17 +103,17 @@ TEST_F(Checkpoint, IsRefusedWhereAHeaderWithTheRightChecksumMakesNoSense) {
     set_content(bytes);
     return refusal();
   };
-  EXPECT_THAT(refusal_of(16, 64), HasSubstr("the sizes in it are impossible"));
-  EXPECT_THAT(refusal_of(16, header_size - 24), HasSubstr("the checksum is wrong"));
-  EXPECT_THAT(refusal_of(40, 9 | (std::uint64_t{9} << 32)), HasSubstr("part 9 of 9"));
-  EXPECT_THAT(refusal_of(48, 5 | (std::uint64_t{2} << 32)), HasSubstr("an unknown optimizer"));
-  EXPECT_THAT(refusal_of(48, 4 | (std::uint64_t{3} << 32)), HasSubstr("makes no sense"));
-  EXPECT_THAT(refusal_of(56, UINT64_MAX), HasSubstr("it ends within its lists"));
-  EXPECT_THAT(refusal_of(56, 2), HasSubstr("bytes behind its lists"));
-  EXPECT_THAT(refusal_of(64, 0x7ff8000000000000), HasSubstr("lr=nan; expected 0 to 3.4e38"));
-  EXPECT_THAT(refusal_of(136, 2), HasSubstr("a range beyond its key"));
-  EXPECT_THAT(refusal_of(144, kMostKeySteps + 1), HasSubstr("makes no sense: a key's steps"));
-  EXPECT_EQ(refusal_of(144, kMostKeySteps), "");
+  EXPECT_THAT(refusal_of(24, 64), HasSubstr("the sizes in it are impossible"));
+  EXPECT_THAT(refusal_of(24, header_size - 24), HasSubstr("the checksum is wrong"));
+  EXPECT_THAT(refusal_of(48, 9 | (std::uint64_t{9} << 32)), HasSubstr("part 9 of 9"));
+  EXPECT_THAT(refusal_of(56, 5 | (std::uint64_t{2} << 32)), HasSubstr("an unknown optimizer"));
+  EXPECT_THAT(refusal_of(56, 4 | (std::uint64_t{3} << 32)), HasSubstr("makes no sense"));
+  EXPECT_THAT(refusal_of(64, UINT64_MAX), HasSubstr("it ends within its lists"));
+  EXPECT_THAT(refusal_of(64, 2), HasSubstr("bytes behind its lists"));
+  EXPECT_THAT(refusal_of(72, 0x7ff8000000000000), HasSubstr("lr=nan; expected 0 to 3.4e38"));
+  EXPECT_THAT(refusal_of(144, 2), HasSubstr("a range beyond its key"));
+  EXPECT_THAT(refusal_of(152, kMostKeySteps + 1), HasSubstr("makes no sense: a key's steps"));
+  EXPECT_EQ(refusal_of(152, kMostKeySteps), "");
   EXPECT_THAT(refusal_of(header_size - 16, 4), HasSubstr("ranges overlap"));
   EXPECT_THAT(refusal_of(header_size - 24, 7), HasSubstr("a range of a key that is not there"));
   EXPECT_THAT(refusal_of(header_size - 8, 9), HasSubstr("another size than the file"));

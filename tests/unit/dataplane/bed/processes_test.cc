@@ -38,6 +38,14 @@ TEST(ChildProcess, TellsHowItEnded) {
   EXPECT_EQ(bad.end_text(), "exit code 3");
 }
 
+TEST(ChildProcess, HasNotSucceededWhereNobodyLearnsHowItEnded) {
+  const auto before = signal(SIGCHLD, SIG_IGN);
+  ChildProcess child = ChildProcess::start([] { _exit(3); });
+  EXPECT_TRUE(child.ends_by(SteadyClock::now() + kPatience));
+  signal(SIGCHLD, before);
+  EXPECT_FALSE(child.succeeded());
+}
+
 TEST(ChildProcess, RunsUntilItIsTold) {
   ChildProcess child = ChildProcess::start([] { pause(); });
   EXPECT_FALSE(child.ends_by(SteadyClock::time_point()));

@@ -123,6 +123,27 @@ TEST_F(Control, CarriesOutNoMoreInARoundThanItMayAndLetsEachHaveItsTurn) {
   EXPECT_LE(most_in_a_round_, ControlServer::kMostAnswers);
 }
 
+TEST_F(Control, GivesAWholeAnswerToAClientThatHasShutDownItsWritingSide) {
+  constexpr std::size_t kLong = std::size_t{4} << 20;
+  server_->add("long", [](const nlohmann::json&) -> Json {
+    return {{"text", std::string(kLong, 'x')}};
+  });
+  const control::Descriptor one = client();
+  ask(one, {{"command", "count"}});
+  ask(one, {{"command", "long"}});
+  ASSERT_EQ(shutdown(one.get(), SHUT_WR), 0);
+  std::string text;
+  run(1'000, [&] {
+    for (std::string more = received(one); !more.empty(); more = received(one)) text += more;
+    return std::count(text.begin(), text.end(), '\n') == 2;
+  });
+  EXPECT_GT(text.size(), kLong);
+  char byte = 0;
+  const auto is_closed = [&] { return recv(one.get(), &byte, 1, MSG_DONTWAIT) == 0; };
+  run(100, is_closed);
+  EXPECT_TRUE(is_closed());
+}
+
 TEST_F(Control, GivesATenantWhatIsForTenantsAndNothingElse) {
   if (geteuid() != 0) GTEST_SKIP() << "becomes another user, which takes root";
   const control::Descriptor tenant = client(kTenant);

@@ -7,7 +7,7 @@ from .command_line import JSON, Command, Option, any_text, require_known
 from .failure import UsageError
 from .figures import Assumed, place
 from .measured_run import read_measured
-from .printable import quoted
+from .printable import printable, quoted
 from .report import TextTable, json_text, write_output
 from .units import parse_duration
 
@@ -45,10 +45,11 @@ def _figure_of(values):
     for path in values.measured:
         run = read_measured(path)
         if not place(figure, run):
+            what = printable(f"{run.algorithm} on {run.topology}")
             no_rate = ", whose links have no one rate" if run.bits_per_second is None else ""
             raise UsageError(
-                f"--measured {quoted(path)}: {values.name} has no place for an all-reduce by {run.algorithm} on "
-                f"{run.topology}{no_rate}; docs/figures.md lists what has one"
+                f"--measured {quoted(path)}: {values.name} has no place for an all-reduce by {what}{no_rate}; "
+                "docs/figures.md lists what has one"
             )
     return figure
 

@@ -57,7 +57,6 @@ COMMAND = Command(
         Option("--nodes", "Numbers of nodes"),
         Option("--bytes", "M", default="100M"),
         *OPTIONS,
-        flag("--keep", "The tool's"),
         JSON,
     ),
     "",

@@ -22,7 +22,7 @@ def read_measured(path):
         (field(report, "reproducible") is True, "it is one of a reproducible job, which carries more bytes"),
         (count_field(report, "trainers_per_server") not in (None, 1), "it is one of several trainers on a server"),
         (items(topology, "absent"), "servers of its topology are absent"),
-        (not topology_text(topology), "it does not say on which topology it was measured"),
+        (not text_field(topology, "spec"), "it does not say on which topology it was measured"),
     ):
         if refused:
             file.refuse(what)
@@ -35,31 +35,13 @@ def read_measured(path):
             results.append((size, seconds))
     if not results:
         file.refuse("it has no result of one collective at a time")
-    spec = topology_text(topology)
+    spec = text_field(topology, "spec")
     algorithm = text_field(report, "algorithm")
     algorithm = _default_of(spec) if algorithm is None else algorithm
     rates = _rates_of(report)
     like = _star_like(topology, rates)
     is_one_rate = like or len(set(rates)) == 1
     return MeasuredRun(spec, algorithm, rates[0] if is_one_rate else None, results, like)
-
-
-def topology_text(topology):
-    """ "bcube:3,2" from {"kind":"bcube","n":3,"k":2,"servers":9}, "bcube:4x3" from one with "radices". Empty when it
-    cannot be told."""
-    kind = text_field(topology, "kind")
-    n = count_field(topology, "n")
-    k = count_field(topology, "k")
-    k = count_field(topology, "h") if k is None else k
-    if kind == "star":
-        servers = count_field(topology, "servers")
-        return "" if servers is None else f"star:{servers}"
-    if kind is not None and n is not None and k is not None:
-        return f"{kind}:{n},{k}"
-    radices = items(topology, "radices")
-    if any(isinstance(radix, bool) or not isinstance(radix, int) for radix in radices):
-        return ""
-    return f"{kind}:{'x'.join(map(str, radices))}" if kind is not None and radices else ""
 
 
 def _default_of(spec):

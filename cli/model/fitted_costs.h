@@ -1,14 +1,7 @@
-// What `gradcube model fit` has found a message to cost on a cluster, kept in the run directory as
-// fitted.json:
-//
-//   {"cluster":"...","overhead_ns":3100,"latency_ns":[41000,43500]}
-//
-// "cluster" is RunningCluster::key: what was found on another cluster does not count. A file that
-// is damaged counts as none, with a warning.
-#ifndef GRADCUBE_CLI_CLUSTER_FITTED_COSTS_H_
-#define GRADCUBE_CLI_CLUSTER_FITTED_COSTS_H_
+// What `gradcube model fit` makes of its measurements: what a message costs on a cluster.
+#ifndef GRADCUBE_CLI_MODEL_FITTED_COSTS_H_
+#define GRADCUBE_CLI_MODEL_FITTED_COSTS_H_
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,7 +10,6 @@
 #include "control/plan/auto_plans.h"
 #include "control/plan/base/topology.h"
 #include "control/plan/plan_cost.h"
-#include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
 
@@ -59,22 +51,6 @@ std::vector<std::string> doubts_of(std::span<const LevelLine> levels,
                                    const control::MessageCosts& costs, double resent,
                                    bool plans_show_overhead);
 
-// Throws SetupError when the file cannot be written.
-void keep_fitted_costs(const control::RunDirectory& directory, const std::string& cluster,
-                       const control::MessageCosts& costs);
-
-// What was fitted on this cluster, if that was, and the directory is this user's own. Warns on
-// standard error of a file that it cannot use.
-std::optional<control::MessageCosts> fitted_costs(const control::RunDirectory& directory,
-                                                  const std::string& cluster,
-                                                  const control::Topology& topology);
-
-// `algorithm`, but where it is `auto` alone, with those costs, if there are any, and with how many
-// of the cluster's servers share a core.
-std::string with_fitted_costs(const std::string& algorithm, const control::RunDirectory& directory,
-                              const std::string& cluster, const control::Topology& topology,
-                              unsigned servers_per_core);
-
 }  // namespace gradcube::cli
 
-#endif  // GRADCUBE_CLI_CLUSTER_FITTED_COSTS_H_
+#endif  // GRADCUBE_CLI_MODEL_FITTED_COSTS_H_

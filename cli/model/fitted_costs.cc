@@ -1,16 +1,9 @@
-#include "cli/cluster/fitted_costs.h"
+#include "cli/model/fitted_costs.h"
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
-#include <string_view>
-#include <system_error>
 
-#include "cli/cluster/run_file.h"
-#include "cli/text/json_fields.h"
-#include "cli/text/output.h"
 #include "cli/text/units_text.h"
 #include "control/model/weights_fit.h"
 #include "trainer/shared_layout.h"
@@ -20,9 +13,7 @@ namespace {
 
 using control::CostParameters;
 using control::MessageCosts;
-using nlohmann::json;
 
-constexpr std::string_view kFittedFile = "fitted.json";
 constexpr double kStep = 1e-7;  // seconds; what a name says of a cost
 constexpr std::uint64_t kMostNanoseconds = 1'000'000'000;
 // Of the configured rate, what that of a line may be. Headers have a share, and timers are coarse.
@@ -39,20 +30,6 @@ std::int64_t rounded_nanoseconds(double seconds) {
   const double steps = std::round(std::max(0.0, seconds) / kStep);
   return static_cast<std::int64_t>(std::min(steps, static_cast<double>(kMostNanoseconds) / 100)) *
          100;
-}
-
-std::optional<MessageCosts> read_costs(const json& content, const control::Topology& topology) {
-  const auto overhead = count_field(content, "overhead_ns");
-  if (!overhead || *overhead > kMostNanoseconds) return std::nullopt;
-  MessageCosts costs{.overhead = static_cast<std::int64_t>(*overhead), .latency = {}};
-  for (const json& latency : items(content, "latency_ns")) {
-    if (!latency.is_number_unsigned() || latency.get<std::uint64_t>() > kMostNanoseconds) {
-      return std::nullopt;
-    }
-    costs.latency.push_back(latency.get<std::int64_t>());
-  }
-  if (costs.latency.size() != topology.link_levels()) return std::nullopt;
-  return costs;
 }
 
 }  // namespace
@@ -136,42 +113,6 @@ std::vector<std::string> doubts_of(std::span<const LevelLine> levels,
     doubts.push_back(fmt::format("{:.2g} % of the segments were sent again", 100 * resent));
   }
   return doubts;
-}
-
-void keep_fitted_costs(const control::RunDirectory& directory, const std::string& cluster,
-                       const MessageCosts& costs) {
-  write_run_file(
-      directory, kFittedFile,
-      {{"cluster", cluster}, {"overhead_ns", costs.overhead}, {"latency_ns", costs.latency}});
-}
-
-std::optional<MessageCosts> fitted_costs(const control::RunDirectory& directory,
-                                         const std::string& cluster,
-                                         const control::Topology& topology) {
-  if (!directory.is_own()) return std::nullopt;
-  const json content = read_run_file(directory, kFittedFile);
-  const auto of = text_field(content, "cluster");
-  auto costs = of == cluster ? read_costs(content, topology) : std::nullopt;
-  if (costs) return costs;
-  std::error_code error;
-  const auto path = directory.path() / kFittedFile;
-  if (std::filesystem::exists(path, error) && (!of || of == cluster)) {
-    complain(
-        fmt::format("warning: {} is damaged and was not used; the next fit that `gradcube model "
-                    "fit` keeps replaces it",
-                    path.string()));
-  }
-  return std::nullopt;
-}
-
-std::string with_fitted_costs(const std::string& algorithm, const control::RunDirectory& directory,
-                              const std::string& cluster, const control::Topology& topology,
-                              unsigned servers_per_core) {
-  if (algorithm != control::kAuto) return algorithm;
-  auto costs = fitted_costs(directory, cluster, topology);
-  if (!costs) return control::completed_auto(algorithm, servers_per_core);
-  costs->servers_per_core = servers_per_core;
-  return fitted_name(*costs);
 }
 
 }  // namespace gradcube::cli
