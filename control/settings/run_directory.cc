@@ -19,6 +19,7 @@
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/base/system_error.h"
 
 namespace gradcube::control {
 namespace {
@@ -31,12 +32,6 @@ constexpr std::size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1 - kLonges
 constexpr auto kProbePause = std::chrono::milliseconds(10);
 constexpr int kLockAttempts = 30;
 constexpr int kPidAttempts = 10;
-
-// After a call that has set errno.
-[[noreturn]] void refuse_after_call(std::string_view what, const std::string& name,
-                                    std::string_view advice = "") {
-  throw SetupError(fmt::format("{} {}: {}{}", what, name, std::strerror(errno), advice));
-}
 
 const char* environment(const char* name) {
   const char* value = std::getenv(name);
@@ -156,8 +151,10 @@ void RunDirectory::create() const {
     std::error_code error;
     std::filesystem::create_directories(path_.parent_path(), error);
     if (mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) {
-      refuse_after_call("cannot create the run directory", path_.string(),
-                        "; set GRADCUBE_RUN to a directory that you can write to");
+      throw SetupError(fmt::format(
+          "cannot create the run directory {}: {}; set GRADCUBE_RUN to a directory that you can "
+          "write to",
+          path_.string(), std::strerror(errno)));
     }
   }
   check();
@@ -174,7 +171,7 @@ bool RunDirectory::is_own() const {
 
 std::optional<std::filesystem::path> RunDirectory::admit_others() const {
   if (chmod(path_.c_str(), 0755) != 0) {
-    refuse_after_call("cannot let others look into the run directory", path_.string());
+    throw system_error("cannot let others look into the run directory {}", path_.string());
   }
   const std::filesystem::path whole = std::filesystem::absolute(path_);
   for (std::filesystem::path at = whole.parent_path(); at != at.parent_path();
@@ -190,7 +187,7 @@ void RunDirectory::check_for(bool is_client) const {
   require_open();
   const std::string name = "the run directory " + path_.string();
   struct stat status;
-  if (lstat(path_.c_str(), &status) != 0) refuse_after_call("cannot look at", name);
+  if (lstat(path_.c_str(), &status) != 0) throw system_error("cannot look at {}", name);
   if (S_ISLNK(status.st_mode)) {
     throw SetupError(name +
                      " is a symbolic link, which could lead anywhere: set GRADCUBE_RUN to a "
@@ -219,7 +216,7 @@ std::optional<LivingDaemon> RunDirectory::living_daemon() const {
   const Descriptor file(open(lock_file().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file.valid()) return std::nullopt;
   if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) return std::nullopt;
-  if (errno != EWOULDBLOCK) refuse_after_call("cannot probe", lock_file().string());
+  if (errno != EWOULDBLOCK) throw system_error("cannot probe {}", lock_file().string());
   for (int attempt = 0; attempt < kPidAttempts; ++attempt) {
     if (const pid_t pid = read_pid(file.get())) return LivingDaemon{pid};
     std::this_thread::sleep_for(kProbePause);
@@ -230,11 +227,11 @@ std::optional<LivingDaemon> RunDirectory::living_daemon() const {
 Descriptor RunDirectory::begin_log() const {
   const std::string name = log_file().string();
   if (rename(name.c_str(), old_log_file().c_str()) != 0 && errno != ENOENT) {
-    refuse_after_call("cannot rename", name);
+    throw system_error("cannot rename {}", name);
   }
   Descriptor log(
       open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!log.valid()) refuse_after_call("cannot write", name);
+  if (!log.valid()) throw system_error("cannot write {}", name);
   return log;
 }
 
@@ -284,7 +281,7 @@ std::vector<std::filesystem::path> RunDirectory::stale_sockets() const {
 void RunDirectory::remove_stale_sockets(const DaemonLock&) const {
   for (const auto& socket : stale_sockets()) {
     if (unlink(socket.c_str()) != 0 && errno != ENOENT) {
-      refuse_after_call("cannot remove the stale socket", socket.string());
+      throw system_error("cannot remove the stale socket {}", socket.string());
     }
   }
 }
@@ -292,13 +289,13 @@ void RunDirectory::remove_stale_sockets(const DaemonLock&) const {
 std::optional<DaemonLock> DaemonLock::acquire(const RunDirectory& directory) {
   const std::string name = directory.lock_file().string();
   Descriptor file(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.valid()) refuse_after_call("cannot open", name);
+  if (!file.valid()) throw system_error("cannot open {}", name);
   for (int attempt = 0; attempt < kLockAttempts; ++attempt) {
     if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
-      if (ftruncate(file.get(), 0) != 0) refuse_after_call("cannot write", name);
+      if (ftruncate(file.get(), 0) != 0) throw system_error("cannot write {}", name);
       return DaemonLock(std::move(file));
     }
-    if (errno != EWOULDBLOCK && errno != EINTR) refuse_after_call("cannot lock", name);
+    if (errno != EWOULDBLOCK && errno != EINTR) throw system_error("cannot lock {}", name);
     std::this_thread::sleep_for(kProbePause);
   }
   return std::nullopt;
@@ -308,7 +305,7 @@ void DaemonLock::write_pid() const {
   const std::string text = std::to_string(getpid()) + "\n";
   if (ftruncate(file_.get(), 0) != 0 ||
       pwrite(file_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-    refuse_after_call("cannot write", "the daemon's pid");
+    throw system_error("cannot write the daemon's pid");
   }
 }
 
