@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::array<std::uint8_t, kMostPadding> kZeros{};
 
-// DPDK counts references to external memory, in 16 bits. Here it does not matter when they are none.
+// DPDK counts references to external memory in 16 bits. Here it does not matter when none is left.
 rte_mbuf_ext_shared_info& zeros_info() {
   static rte_mbuf_ext_shared_info info = [] {
     rte_mbuf_ext_shared_info made{};
