@@ -43,6 +43,10 @@ constexpr bool has_gradients(PushKind kind) {
 constexpr bool has_rate(PushKind kind) {
   return kind == PushKind::gradients || kind == PushKind::applied;
 }
+// Of hubs that accumulate alone.
+constexpr bool accumulates(PushKind kind) {
+  return kind == PushKind::accumulated || kind == PushKind::applied;
+}
 
 // A scale that may be applied, as a float: rounding makes no 0 of another number.
 constexpr bool is_scale(double scale) {

@@ -96,7 +96,7 @@ class HubBoard {
     return executors_[executor].pushed.next();
   }
   const HubPush& pushed(std::uint32_t key) const { return keys_[key].push; }
-  void end(std::size_t executor, std::uint32_t key, double squares = 0) {
+  void end(std::size_t executor, std::uint32_t key, double squares) {
     executors_[executor].squares[key] = squares;
     executors_[executor].ends.tell(key);
   }

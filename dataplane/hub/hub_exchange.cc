@@ -86,11 +86,9 @@ void HubExchange::allocate() {
   if (context_.staleness.has_value() && context_.trainers == 0) {
     stale_.emplace(*context_.staleness, chunks_.size(), schedule_.step(0).peers, landing);
   }
-  if (context_.accumulates) {
-    norms_.resize(norms);
-    rounded_.resize(context_.segment_bytes);
-  }
   find_arrays();
+  if (context_.accumulates) norms_.resize(norms);
+  if (context_.accumulates && state_.has[0]) rounded_.resize(context_.segment_bytes);
   sends_.resize(control::kStages * first_peer_[schedule_.steps()]);
   woken_.reserve(sends_.size());
   for (HubSendStream& stream : sends_) {
@@ -258,7 +256,7 @@ bool HubExchange::take_contribution(ChunkState& chunk, const HubStream& from, co
       from.offset - schedule_.step(from.step).sources_in(Stage::aggregation).first;
   const std::uint64_t arrived = chunk.bits + shape.arrived_bit(from.step, place, label.position);
   if (bit(arrived)) return false;
-  if (!fits(chunk, from, label)) {
+  if (!fits(chunk, from, label, payload)) {
     disagree(chunk);
     return false;
   }
@@ -334,8 +332,9 @@ void HubExchange::end_if_complete(ChunkState& chunk) {
   if (chunk.opened == chunk.pushes && chunk.reductions != shape.reductions) return;
   ++chunk.ended;
   const std::uint32_t key = place_of(chunk).key;
+  if (context_.trainers == 0) return;
   if (keys_[key].push.kind == PushKind::accumulated) add_squares(chunk);
-  if (context_.trainers != 0 && --keys_[key].left == 0) tell_end(key);
+  if (--keys_[key].left == 0) tell_end(key);
 }
 
 void HubExchange::tell_end(std::uint32_t key) { ended_.add(key); }

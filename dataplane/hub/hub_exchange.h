@@ -19,8 +19,8 @@
 // the weights have the same bits whatever arrives first, is lost or is sent again.
 //
 // A hostile peer. What does not fit is refused: another chunk, round, position or length than can
-// come now, and what has come before. What fits can make this hub's weights wrong, or its rounds
-// endless, and nothing else.
+// come now, and what has come before. What fits can make this hub's weights and norms wrong, or its
+// rounds endless, and nothing else.
 //
 // Accumulated rounds (PushKind). The owner adds the last contributions to an array of its own. What
 // goes out as results is the norm of each unit of 64 bytes (byte_range.h) of what is accumulated by
@@ -297,7 +297,8 @@ class HubExchange {
   std::uint8_t* results_of(const ChunkState& chunk, PushKind kind);
   // hub_exchange_planes.cc
   bool may_come(const ChunkState& chunk, const HubLabel& label) const;
-  bool fits(ChunkState& chunk, const HubStream& from, const HubLabel& label);
+  bool fits(ChunkState& chunk, const HubStream& from, const HubLabel& label,
+            const std::uint8_t* payload);
   void save_plane(const ChunkState& chunk, SegmentRange range);
   void load_plane(ChunkState& chunk, unsigned w, std::uint32_t position, SegmentRange range);
   const std::uint8_t* spread_values(const ChunkState& chunk, const HubLabel& label) const;
@@ -359,7 +360,7 @@ class HubExchange {
   // null where not needed.
   std::array<float*, kHubArrays + 1> arrays_{};
   std::vector<float> norms_;           // of each unit of a chunk, by ChunkState::norms
-  std::vector<std::uint8_t> rounded_;  // what optimize() rounds and nobody wants
+  std::vector<std::uint8_t> rounded_;  // of 16 bits: what optimize() rounds and nobody wants
   std::optional<StalePeers> stale_;    // of an asynchronous hub's root
   std::optional<std::uint32_t> disagreement_;
   std::vector<const void*> sources_;

@@ -57,6 +57,7 @@ HubNeeds HubExchange::needs(const HubExchangeContext& context) {
       needs.bytes += StalePeers::needs(1, schedule.step(0).peers, shape.landing_places);
     }
   }
+  if (context.accumulates && needs.state.has[0]) needs.bytes += context.segment_bytes;
   return needs;
 }
 
@@ -76,7 +77,7 @@ std::uint64_t HubExchange::memory() const {
   const auto bytes = [](const auto& values) { return values.size() * sizeof(values[0]); };
   std::uint64_t total = bytes(chunks_) + bytes(keys_) + bytes(index_) + bytes(bits_) +
                         bytes(counts_) + bytes(landed_) + bytes(beginning_.keys) +
-                        bytes(ended_.keys) + bytes(norms_);
+                        bytes(ended_.keys) + bytes(norms_) + bytes(rounded_);
   for (const LandingSlots& pool : pools_) total += pool.bytes();
   if (stale_.has_value()) total += stale_->memory();
   for (const HubSendStream& stream : sends_) {

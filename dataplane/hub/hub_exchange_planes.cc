@@ -13,18 +13,22 @@ using control::SegmentRange;
 
 // A hostile label: planes that there are not, or of a hub that has none.
 bool HubExchange::may_come(const ChunkState& chunk, const HubLabel& label) const {
-  if (label.kind == PushKind::accumulated || label.kind == PushKind::applied) {
-    return context_.accumulates && label.plane == 0;
-  }
+  if (shared::accumulates(label.kind) && !context_.accumulates) return false;
   if (!shared::is_of_plane(label.kind)) return label.plane == 0;
   const std::size_t states = aggregation::optimizer_states(context_.model.rule());
   return context_.rates_are_told && label.plane < control::hub_planes(type_of(chunk), states);
 }
 
 // Whether a contribution is of what the others contribute. Of what is loaded one trainer has the
-// plane, and no other.
-bool HubExchange::fits(ChunkState& chunk, const HubStream& from, const HubLabel& label) {
+// plane, and no other. A root without trainers has the numbers of what is applied from the first.
+bool HubExchange::fits(ChunkState& chunk, const HubStream& from, const HubLabel& label,
+                       const std::uint8_t* payload) {
   if (label.kind != chunk.kind || label.plane != chunk.plane) return false;
+  if (chunk.kind == PushKind::applied && context_.trainers == 0) {
+    HubNumbers told;
+    std::memcpy(&told, payload, sizeof(told));
+    if (told != keys_[place_of(chunk).key].told) return false;
+  }
   if (chunk.kind != PushKind::loaded) return label.digest == chunk.digest;
   if (label.digest == 0) return chunk.loader != from.offset;
   if (chunk.digest == 0) {
@@ -50,12 +54,16 @@ void HubExchange::write_rounded(const ChunkState& chunk, SegmentRange range) {
   const std::uint64_t elements = range.bytes / aggregation::element_bytes(type);
   const std::uint64_t state = state_at(chunk, range);
   std::uint8_t* to = weights_of(chunk) + range.begin;
-  for (std::uint64_t i = 0; i < elements; ++i) {
-    const float value = arrays_[0][state + i];
-    const std::uint16_t rounded = type == DataType::float16
-                                      ? aggregation::float32_to_float16(value)
-                                      : aggregation::float32_to_bfloat16(value);
-    std::memcpy(to + i * sizeof(rounded), &rounded, sizeof(rounded));
+  const auto write = [&](const auto& round) {
+    for (std::uint64_t i = 0; i < elements; ++i) {
+      const std::uint16_t rounded = round(arrays_[0][state + i]);
+      std::memcpy(to + i * sizeof(rounded), &rounded, sizeof(rounded));
+    }
+  };
+  if (type == DataType::float16) {
+    write([](float value) { return aggregation::float32_to_float16(value); });
+  } else {
+    write([](float value) { return aggregation::float32_to_bfloat16(value); });
   }
 }
 

@@ -58,6 +58,8 @@ struct HubStream {
 struct HubNumbers {
   float learning_rate = 0;
   float scale = 0;
+
+  bool operator==(const HubNumbers&) const = default;
 };
 
 struct HubSegment {

@@ -53,6 +53,7 @@ std::vector<Bytes> seeds() {
        {dataplane::hub_table({{"a", 1, DataType::float32}}),
         dataplane::hub_table({{"conv", 900, DataType::bfloat16}, {"bias", 3, DataType::float16}},
                              "nesterov:lr=0.1,momentum=0.9", 4096, {7, 8}),
+        dataplane::hub_table({{"a", 1, DataType::float32}}, "sgd", 4096, {}, true),
         dataplane::hub_table({{"c", 5, DataType::float32},
                               {"b", std::uint64_t{1} << 40, DataType::float32},
                               {"a", 7, DataType::bfloat16}},

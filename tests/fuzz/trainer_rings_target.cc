@@ -189,7 +189,7 @@ class Rings {
         require(!board.may_push(*key, local), "a round begins when all have pushed");
         require_in_heap(*session_, local, push.buffers[local], hub_->model().keys()[*key].bytes());
       }
-      board.end(0, *key);
+      board.end(0, *key, 0);
       require(session_->end_pushes().rounds == 1, "a round ends once");
     }
   }

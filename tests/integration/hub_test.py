@@ -124,7 +124,9 @@ class Rounds(HubTestCase):
             self.assertEqual([float(one) for one in vectors], [weight] * 4)
             self.assertEqual(bits, outputs[0][5].split()[-1])
             self.assertEqual(lines[6], "-1: this hub was freed: make another one")
-            self.assertEqual(lines[7:], [f"0 2 {vectors[0]}", f"{4 * mean:g} {1 - 0.125 * mean:g}", "done"])
+            once, twice = 1 - 0.125 * mean, 1 - 0.25 * mean
+            accumulated = f"{4 * mean:g} {once:g} {once:g} {twice:g}"
+            self.assertEqual(lines[7:], [f"0 2 {vectors[0]}", accumulated, "done"])
 
 
 class Refusals(HubTestCase):

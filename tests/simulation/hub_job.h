@@ -127,10 +127,17 @@ class HubJob {
     }
     require(cluster_.run_until([&] { return all_idle(trainers_); }, 60 * kSecond),
             "pushes do not end");
+    std::vector<std::uint64_t> same;
     for (const auto& trainer : trainers_) {
+      std::vector<std::uint64_t> told;
       for (const shared::Completion& end : trainer->take_completions()) {
         require(end.code == 0, "a push has failed");
+        told.push_back(end.bytes);
       }
+      std::ranges::sort(told);
+      if (same.empty()) same = told;
+      require(told == same, "trainers are told different norms");
+      require((told.front() != 0) == (kind == shared::PushKind::accumulated), "a norm of 0");
     }
   }
 

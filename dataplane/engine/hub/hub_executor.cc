@@ -56,7 +56,8 @@ bool HubExecutor::begin_pushed() {
 bool HubExecutor::tell_ended() {
   bool any = false;
   while (const std::optional<std::uint32_t> key = exchange_.next_ended()) {
-    board_.end(place_, *key, exchange_.squares(*key));
+    const bool accumulated = board_.pushed(*key).kind == PushKind::accumulated;
+    board_.end(place_, *key, accumulated ? exchange_.squares(*key) : 0);
     any = true;
   }
   return any;
@@ -117,7 +118,8 @@ OutgoingSegment HubExecutor::sent_segment(const Flow& flow, std::uint64_t sequen
 
 OutgoingSegment HubExecutor::outgoing(const Flow& flow, const HubLabel& label) const {
   const HubSegment segment = exchange_.segment(stream_of(flow), label);
-  // Contributions are the trainers' memory, weights the daemon's.
+  // Contributions are the trainers' memory, but for numbers of what is applied; the rest is the
+  // daemon's.
   if (flow.stage == protocol::Stage::aggregation) {
     GuardedMemory::touch(segment.payload, segment.bytes);
   }

@@ -74,8 +74,9 @@ const char* HubPushes::check_fields(const control::HubKey& key,
   if (of_plane ? !has_aggregator : kind == PushKind::restored && has_aggregator) {
     return "a push of what its hub does not save or restore so";
   }
-  const bool accumulates = kind == PushKind::accumulated || kind == PushKind::applied;
-  if (accumulates && !hub()->shape().accumulates) return "a push that its hub does not accumulate";
+  if (shared::accumulates(kind) && !hub()->shape().accumulates) {
+    return "a push that its hub does not accumulate";
+  }
   if (kind == PushKind::applied && !shared::is_scale(std::bit_cast<float>(asked.digest))) {
     return "a push without a valid scale";
   }

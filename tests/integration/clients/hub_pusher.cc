@@ -4,7 +4,8 @@
 // trainer pushes its rank + 1 + the round. Then prints one line: the weights "vector"[0] and [999],
 // those that weights() and pull() give, and what the binding has refused; and another line with the
 // step and "vector"[0] of a hub that goes on from the checkpoint of this one. At last the norm and
-// a weight of a hub that has accumulated 16 times the rank + 1, and has applied it by half.
+// a weight of a hub that has accumulated 16 times the rank + 1, and has applied it by half; and the
+// weight when it has done so once more.
 
 #include <cstdint>
 #include <cstdio>
@@ -55,7 +56,10 @@ void accumulate(gradcube::Session& session) {
   hub.accumulate(0, std::span(gradients)).wait(seconds(30));
   const double norm = hub.norm();
   hub.apply(0, std::span(weights), 0.5, 0.25).wait(seconds(30));
-  std::printf("%.9g %.9g\n", norm, weights[15]);
+  const float weight = weights[15];
+  hub.accumulate(0, std::span(gradients)).wait(seconds(30));
+  hub.apply(0, 0.5, 0.25).wait(seconds(30));
+  std::printf("%.9g %.9g %.9g %.9g\n", norm, weight, weights[15], hub.weights<float>(0)[15]);
   hub.free(seconds(30));
 }
 

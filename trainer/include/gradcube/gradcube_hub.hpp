@@ -144,9 +144,11 @@ class Hub {
   template <Element Weight>
   Request apply(std::size_t key, std::span<Weight> weights, double scale = 1, double rate = kRate) {
     expect(key, weights);
-    std::uint64_t number = 0;
-    check(gradcube_hub_apply(hub(), key, weights.data(), scale, rate, &number));
-    return request(number);
+    return apply_to(key, weights.data(), scale, rate);
+  }
+  // The new weights stay at the server.
+  Request apply(std::size_t key, double scale = 1, double rate = kRate) {
+    return apply_to(key, nullptr, scale, rate);
   }
 
   // Copies the key's weights, which are here already. Not while a push of the key is in flight.
@@ -230,6 +232,12 @@ class Hub {
   }
 
   void check(int code) const { detail::check(code, made_->session.get()); }
+
+  Request apply_to(std::size_t key, void* weights, double scale, double rate) {
+    std::uint64_t number = 0;
+    check(gradcube_hub_apply(hub(), key, weights, scale, rate, &number));
+    return request(number);
+  }
 
   Request request(std::uint64_t number) const {
     return Request(std::shared_ptr<gradcube_session>(made_, made_->session.get()), number);

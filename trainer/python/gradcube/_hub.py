@@ -16,7 +16,7 @@ from ._hub_handle import HubHandle
 from ._interruptible_call import Call
 from ._late_memory import check_late
 from ._library import HubKey, HubSettings, keep
-from ._request import Request, deadline_of
+from ._request import Request, deadline_of, milliseconds_of
 
 _OWN_RATE = -1.0
 _NO_AGGREGATOR = (1 << 64) - 1
@@ -26,14 +26,6 @@ _MOST_STALENESS = (1 << 32) - 2
 _MOST_BYTES = 1 << 62
 _NO_STEP = (1 << 64) - 1
 _MOST_AT_ONCE = 256  # of the 1024 requests that a session can have in flight
-
-
-def _milliseconds(timeout):
-    if timeout is None:
-        return -1
-    deadline_of(timeout)  # an invalid one is refused
-    seconds = float(timeout)
-    return -1 if seconds < 0 else int(min(seconds * 1000, (1 << 31) - 1))
 
 
 def _rate_of(rate):
@@ -68,7 +60,8 @@ class Hub:
     ``chunk_bytes``: what is sent, added and stepped as one; 0: by the length of the model.
     ``lane``: whose algorithm the hub takes.
     ``aggregator``: the number of a server without trainers of the job, which has all weights and the optimizer's state;
-    a list of them: each has a part; None: the trainers' servers have them. Of such a hub rank 0 writes and reads the one file of a checkpoint.
+    a list of them: each has a part; None: the trainers' servers have them. Of such a hub rank 0 writes and reads the
+    one file of a checkpoint.
     ``staleness``: with an aggregator: a number makes the hub asynchronous. Each server's gradients are stepped with by
     themselves, and a push waits for others only where theirs of the key are more than ``staleness`` behind those
     before it. None: all trainers' gradients make one step.
@@ -104,7 +97,7 @@ class Hub:
         restore=None,
         timeout=None,
     ):
-        milliseconds = _milliseconds(timeout)
+        milliseconds = milliseconds_of(timeout)
         handle = session._open_handle()
         self._session = session
         self._left_behind = []  # calls that Ctrl-C has left
@@ -176,6 +169,7 @@ class Hub:
         """
         deadline_of(timeout)
         for name, array in weights.items():  # before any is set
+            self._place(name)
             self._check(name, array)
         requests = collections.deque()
         try:
@@ -255,11 +249,12 @@ class Hub:
         AgainError while a push of the key is in flight, or waits in another thread for pulls that have begun.
         """
         with HeldMemory(weights) as held:
+            place = self._place(name)
             self._check(name, weights)
             address = held.take(weights, is_written=True)
             check_late(held.pieces)
             handle = self._idle_handle()
-            if handle.call("gradcube_hub_pull", self._places[name], address) != 0:
+            if handle.call("gradcube_hub_pull", place, address) != 0:
                 raise handle.session.failure()
 
     def weights(self, name):
@@ -348,7 +343,7 @@ class Hub:
         deadline = deadline_of(timeout)
         for call in self._left_behind:
             call.wait(deadline)
-        return _milliseconds(None if deadline is None else max(0, deadline - time.monotonic()))
+        return milliseconds_of(None if deadline is None else max(0, deadline - time.monotonic()))
 
     def _take(self, call, timeout=None):
         try:
@@ -364,8 +359,7 @@ class Hub:
             raise InvalidError(f"the hub has no key {name!r:.64}") from None
 
     def _check(self, name, array):
-        """That `array` is as the key: what is pushed, or gets the weights."""
-        self._place(name)
+        """That `array` is as the key, which there is: what is pushed, or gets the weights."""
         shape, dtype = self._shapes[name]
         elements_of(array, self._types[name])
         if array.dtype != dtype or array.size != int(numpy.prod(shape)):
@@ -377,7 +371,7 @@ class Hub:
     def _push(self, function, name, arrays, *arguments, pushes=True):
         """``arrays``: what is pushed, if anything is, and, if weights are pulled, what gets them."""
         with HeldMemory(*arrays) as held:
-            self._place(name)
+            place = self._place(name)
             for array in arrays:
                 self._check(name, array)
             handle = self._open_handle()
@@ -388,7 +382,7 @@ class Hub:
                 addresses.append(held.take(array, is_written=is_written))
             return Request._of(
                 self._session,
-                lambda number: handle.call(function, self._places[name], *addresses, *arguments, number),
+                lambda number: handle.call(function, place, *addresses, *arguments, number),
                 held,
                 None,
                 handle,

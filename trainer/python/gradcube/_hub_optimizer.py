@@ -42,22 +42,23 @@ class HubOptimizer(torch.optim.Optimizer):
     are scaled so that their norm is at most so long. ``norm`` has what it was. Servers keep the gradients until step(),
     in one more float32 array. Where the norm is no finite number step() raises InvalidError on all trainers, and has
     dropped the gradients and left weights and state as they were.
-    ``session``: None: one of a job of this run of `gradcube run`, at the place that it has given this process; free() closes
-    it. ``lane``, ``chunk_bytes``, ``aggregator``, ``staleness``: as for Hub. ``timeout``: the most seconds to wait at a
-    time; None: no limit.
+    ``session``: None: one of a job of this run of `gradcube run`, at the place that it has given this process; free()
+    closes it. ``lane``, ``chunk_bytes``, ``aggregator``, ``staleness``: as for Hub. ``timeout``: the most seconds to
+    wait at a time; None: no limit.
     ``checkpoint``: the path of checkpoints, on each server's own disk or in a folder that all see. If there is one
     already, parameters and state are those of the newest that all servers have. Every ``checkpoint_every`` steps a new
     one is written while the training goes on; it counts when the next one begins, or after free() or save().
 
-    Groups have settings of their own, such as no weight decay on norms and biases, but all a momentum or none. A group's
-    ``lr`` is that of the moment of the push, or with ``max_norm`` of step(), so PyTorch's schedulers work; it is the same on all trainers. Other settings
-    stay as they are.
+    Groups have settings of their own, such as no weight decay on norms and biases, but all a momentum or none. A
+    group's ``lr`` is that of the moment of the push, or with ``max_norm`` of step(), so PyTorch's schedulers work; it
+    is the same on all trainers. Other settings stay as they are.
 
     A push uses its gradient up: from then on it is None, and so there is nothing to clip or to log between backward()
-    and step() (see ``max_norm``), and after step() all are None. A parameter without a gradient at step() is pushed with zeros: it counts
-    in the mean, and momentum and weight decay act on the parameter, also where no trainer has a gradient. Each backward
-    pass but the last before step() belongs into no_sync(). step() is called as often by all trainers. Where it has taken
-    the step, but failed to make a checkpoint, it tries that again if it is called before the next zero_grad() or gradient.
+    and step() (see ``max_norm``), and after step() all are None. A parameter without a gradient at step() is pushed
+    with zeros: it counts in the mean, and momentum and weight decay act on the parameter, also where no trainer has a
+    gradient. Each backward pass but the last before step() belongs into no_sync(). step() is called as often by all
+    trainers. Where it has taken the step, but failed to make a checkpoint, it tries that again if it is called before
+    the next zero_grad() or gradient.
 
     Who changes parameters by another way than step(), as model.load_state_dict() does, calls restart() then. Errors are
     gradcube.Error's. After one of a push, free() this and make another one, in another session where a trainer is gone.
@@ -226,7 +227,8 @@ class HubOptimizer(torch.optim.Optimizer):
             steps, fresh = self._steps + is_taken, (set(), clipping and clipping.following())
             if is_taken:
                 self._checkpoints.count(steps)
-            (self._pushed, self._clipping), self._steps, self._is_zeroed = fresh, steps, False  # Ctrl-C does not come here
+            # Ctrl-C does not come in the midst of it.
+            (self._pushed, self._clipping), self._steps, self._is_zeroed = fresh, steps, False
             if not is_taken:
                 raise InvalidError(clipping.why_dropped())
         if self._checkpoints.is_due:
@@ -282,8 +284,8 @@ class HubOptimizer(torch.optim.Optimizer):
         for name, value in self._settings[number].items():
             if its[name] != value:
                 raise InvalidError(
-                    f"parameter group {number} has {name} {its[name]!r:.64} where the hub has {value!r}: of a hub's settings "
-                    "only lr may change"
+                    f"parameter group {number} has {name} {its[name]!r:.64} where the hub has {value!r}: of a hub's "
+                    "settings only lr may change"
                 )
 
     def _text(self, names):
@@ -374,12 +376,13 @@ class HubOptimizer(torch.optim.Optimizer):
         """A step with what was accumulated, or what an earlier call has left of it. False: it was dropped."""
         hub = self._open_hub()
         if clipping.norm is None:
+            for number, group in enumerate(self.param_groups):  # while no step was taken with any
+                self._check_settings(number, group)
             self._norm = clipping.norm = hub.norm()
         for name, parameter in self._parameters.items():
             if name not in clipping.applied:
-                number = self._group_of[id(parameter)]
-                self._check_settings(number, self.param_groups[number])
-                start = functools.partial(hub.apply_async, name, clipping.scale, self.param_groups[number]["lr"])
+                group = self.param_groups[self._group_of[id(parameter)]]
+                start = functools.partial(hub.apply_async, name, clipping.scale, group["lr"])
                 self._rounds.begin(name, start, clipping.applied, self._timeout)
         self._rounds.end(self._timeout)
         return clipping.is_finite

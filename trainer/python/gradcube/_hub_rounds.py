@@ -74,6 +74,9 @@ def watched(parameters, ready):
     return handles, accumulators
 
 
+_LEAST_SCALE = 2.0**-149  # of float32, above the 0 that takes no step
+
+
 class Clipping:
     """Of one step, by the norm of all gradients: as torch.nn.utils.clip_grad_norm_()."""
 
@@ -105,4 +108,6 @@ class Clipping:
     @property
     def scale(self):
         """Of the gradients; 0 where no step can be taken with them."""
-        return min(1.0, self.max_norm / (self.norm + 1e-6)) if self.is_finite else 0.0
+        if not self.is_finite:
+            return 0.0
+        return max(_LEAST_SCALE, min(1.0, self.max_norm / (self.norm + 1e-6)))

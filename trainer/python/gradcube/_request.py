@@ -35,6 +35,15 @@ def deadline_of(timeout):
     return None if seconds < 0 else time.monotonic() + seconds
 
 
+def milliseconds_of(timeout):
+    """For the library: -1: no limit."""
+    if timeout is None:
+        return -1
+    deadline_of(timeout)  # an invalid one is refused
+    seconds = float(timeout)
+    return -1 if seconds < 0 else int(min(seconds * 1000, (1 << 31) - 1))
+
+
 class Request:
     """A collective or message in flight.
 

@@ -40,8 +40,7 @@ std::unique_ptr<Hub> HubClient::make(const gradcube_hub_settings& settings, int 
         "the trainers of job \"" + session_.job() + "\" ask for different hubs: rank " +
             std::to_string(other - digests.begin()) +
             " has other keys than rank 0, another optimizer, chunk size, lane, aggregators or "
-            "staleness, accumulates or not, or has made another number of hubs: then leave the "
-            "job");
+            "staleness, accumulates or not, or has made another number of hubs: leave the job");
   }
   std::uint64_t run = 0;
   if (::getentropy(&run, sizeof(run)) != 0) run = hub->digest();

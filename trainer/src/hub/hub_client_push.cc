@@ -1,9 +1,11 @@
 // How a hub is pushed to, and read.
 
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -59,20 +61,27 @@ shared::SubmittedPush submitted_push(const Hub& hub, const PushWish& wish) {
   return push;
 }
 
+constexpr const char* kNoAccumulation =
+    "the hub does not accumulate: make it with gradcube_hub_settings.accumulate";
+
+std::string number_text(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", number);
+  return text.data();
+}
+
 // Of the numbers, and of what the hub can do.
 std::string problem_of(const Hub& hub, const PushWish& wish) {
-  if (wish.kind == PushKind::accumulated || wish.kind == PushKind::applied) {
-    if (!hub.accumulates()) {
-      return "the hub does not accumulate: make it with gradcube_hub_settings.accumulate";
-    }
+  if (shared::accumulates(wish.kind)) {
+    if (!hub.accumulates()) return kNoAccumulation;
     if (!shared::is_scale(wish.scale)) {
-      return "the scale is " + std::to_string(wish.scale) +
+      return "the scale is " + number_text(wish.scale) +
              ": expected a finite number of float32, 0 or more";
     }
   }
   if (wish.rate == GRADCUBE_HUB_RATE) return "";
   if (shared::is_learning_rate(wish.rate, hub.has_aggregator())) return "";
-  return "the learning rate is " + std::to_string(wish.rate) + ": expected a finite number" +
+  return "the learning rate is " + number_text(wish.rate) + ": expected a finite number" +
          (hub.has_aggregator() ? " of float32" : "") + ", 0 or more, or GRADCUBE_HUB_RATE";
 }
 
@@ -326,6 +335,7 @@ int HubClient::nothing(const Hub::Key& key) {
 // In the order of the names, so all trainers have the same bits.
 int HubClient::norm(Hub& hub, double& norm) {
   const Session::Lock lock = session_.enter();
+  if (!hub.accumulates()) return fail(GRADCUBE_EINVAL, kNoAccumulation);
   double squares = 0;
   for (std::size_t number = 0; number < hub.size(); ++number) {
     const std::size_t place = hub.place_by_name(number);

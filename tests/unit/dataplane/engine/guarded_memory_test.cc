@@ -200,7 +200,7 @@ TEST_F(GuardedMemoryTest, NoRoundOfAHubEndsWhileAFaultIsPending) {
   const GuardedMemory guard(file.address(), kChunk);
   file.cut(0);
   EXPECT_EQ(file[0], 0);
-  hub->board().end(0, 0);
+  hub->board().end(0, 0, 0);
   const Session::EndedPushes held = session->end_pushes();
   EXPECT_EQ(held.rounds, 0U);
   EXPECT_TRUE(held.held_up) << "nobody announces that it goes on";

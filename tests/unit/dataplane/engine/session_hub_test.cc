@@ -107,11 +107,11 @@ TEST_F(SessionHub, TellsOfTheEndOfEachPushOnce) {
   take(small_push(8, 1));
   EXPECT_TRUE(session_->anything_in_flight());
   EXPECT_EQ(session_->end_pushes().rounds, 0U);
-  hub_->board().end(0, 1);
+  hub_->board().end(0, 1, 0);
   EXPECT_EQ(session_->end_pushes().rounds, 1U);
   EXPECT_EQ(ends(), (std::vector<End>{{8, 0, 0}}));
   EXPECT_TRUE(session_->anything_in_flight());
-  hub_->board().end(0, 0);
+  hub_->board().end(0, 0, 0);
   EXPECT_EQ(session_->end_pushes().rounds, 1U);
   EXPECT_EQ(ends(), (std::vector<End>{{7, 0, 0}}));
   EXPECT_FALSE(session_->anything_in_flight());
@@ -166,7 +166,7 @@ TEST_F(SessionHub, TellsTheSquaresOfWhatIsAccumulatedAndTakesWhatIsApplied) {
   session_->set_hub(*hub);
   take(small_push(7, 0, shared::PushKind::accumulated));
   hub->board().end(0, 0, 2.25);
-  EXPECT_EQ(session_->end_pushes(), 1U);
+  EXPECT_EQ(session_->end_pushes().rounds, 1U);
   EXPECT_EQ(std::bit_cast<double>(session_->region().completion(0).bytes), 2.25);
   EXPECT_EQ(hub->board().steps(0), 0U);
   std::uint64_t steps = 0;
@@ -176,7 +176,7 @@ TEST_F(SessionHub, TellsTheSquaresOfWhatIsAccumulatedAndTakesWhatIsApplied) {
     EXPECT_EQ(hub->board().pushed(0).learning_rate, kHubRate);
     EXPECT_EQ(hub->board().pushed(0).digest, std::bit_cast<std::uint32_t>(scale));
     hub->board().end(0, 0, 2.25);
-    EXPECT_EQ(session_->end_pushes(), 1U);
+    EXPECT_EQ(session_->end_pushes().rounds, 1U);
     EXPECT_EQ(session_->region().completion(1 + steps).bytes, 0U);
     EXPECT_EQ(hub->board().steps(0), ++steps > 1 ? 1U : steps) << "with the scale 0 there is none";
   }

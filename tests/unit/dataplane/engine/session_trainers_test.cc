@@ -135,7 +135,7 @@ TEST_F(SessionTrainersTest, PushesToAHubWhenAllTrainersHave) {
     EXPECT_EQ(hub->board().pushed(0).buffers[local],
               session_->region(local).base() + shared::kHeapOffset);
   }
-  hub->board().end(0, 0);
+  hub->board().end(0, 0, 0);
   EXPECT_EQ(session_->end_pushes().rounds, 1U);
   for (unsigned local = 0; local < kTrainers; ++local) {
     EXPECT_EQ(completions(local), 1U);

@@ -28,6 +28,11 @@ PushKind kind_of(unsigned /*rank*/, unsigned round) {
 }
 float scale_of(unsigned /*rank*/, unsigned round) { return round == 6 ? 0.5F : 0.3F; }
 
+// Of three servers, whose root may be an aggregator.
+control::Plan rooted_plan(unsigned aggregators) {
+  return aggregators == 0 ? control::plan_of("ps", "star:3") : aggregated_plan(aggregators, 2);
+}
+
 HubRun run_of(HubRunSettings settings) {
   settings.accumulates = true;
   return HubRun(std::move(settings));
@@ -100,11 +105,11 @@ void expect_stepped(const HubRun& run, const std::string& where) {
     const Expected its = expected(run, key);
     for (unsigned rank = 0; rank < run.ranks(); ++rank) {
       EXPECT_FALSE(run.disagrees(rank)) << where;
-      EXPECT_EQ(run.weights(rank, key), its.weights) << where << ", rank " << rank;
       EXPECT_LE(run.memory(rank), run.needed(rank)) << where;
       if (run.trainers(rank) == 0) continue;
+      EXPECT_EQ(run.weights(rank, key), its.weights) << where << ", rank " << rank;
       EXPECT_EQ(run.ended(rank, key), kPlayed) << where;
-      EXPECT_EQ(run.squares(rank, key), run.squares(1, key)) << "of rank 1 in bits: " << where;
+      EXPECT_EQ(run.squares(rank, key), run.squares(run.first(), key)) << "in bits: " << where;
       EXPECT_NEAR(run.squares(rank, key), its.squares, 1e-6 * its.squares) << where;
     }
   }
@@ -135,15 +140,17 @@ TEST(HubAccumulate, KeepsWhatIsAccumulatedOf16BitsInFloat32) {
   }
 }
 
-TEST(HubAccumulate, StepsAtARootThatHasNoTrainers) {
+TEST(HubAccumulate, StepsAtAggregators) {
   for (const DataType type : {DataType::float32, DataType::bfloat16}) {
-    HubRun run = run_of({.plan = control::plan_of("ps", "star:5"),
-                         .keys = keys_of(type),
-                         .optimizer = settings_of(OptimizerRule::adam),
-                         .root_trains = false,
-                         .lcores = 2});
-    play(run, small_number);
-    expect_stepped(run, "a root alone");
+    for (const unsigned aggregators : {1U, 2U}) {
+      HubRun run = run_of({.plan = aggregated_plan(aggregators, 4),
+                           .keys = keys_of(type),
+                           .optimizer = settings_of(OptimizerRule::adam),
+                           .aggregators = aggregators,
+                           .lcores = 2});
+      play(run, small_number);
+      expect_stepped(run, std::to_string(aggregators) + " aggregators");
+    }
   }
 }
 
@@ -188,11 +195,11 @@ TEST(HubAccumulate, TellsNormsThatAreNoNumbers) {
 }
 
 TEST(HubAccumulate, TakesNoStepWithTheScale0AndDropsWhatWasAccumulated) {
-  for (const bool root_trains : {true, false}) {
-    HubRun run = run_of({.plan = control::plan_of("ps", "star:3"),
+  for (const unsigned aggregators : {0U, 1U}) {
+    HubRun run = run_of({.plan = rooted_plan(aggregators),
                          .keys = {{"one", 300, DataType::float32}},
                          .optimizer = settings_of(OptimizerRule::momentum),
-                         .root_trains = root_trains});
+                         .aggregators = aggregators});
     run.kind = [](unsigned, unsigned round) {
       return round == 0 ? PushKind::weights
                         : (round % 2 == 1 ? PushKind::accumulated : PushKind::applied);
@@ -208,11 +215,11 @@ TEST(HubAccumulate, TakesNoStepWithTheScale0AndDropsWhatWasAccumulated) {
 }
 
 TEST(HubAccumulate, FindsTrainersThatApplyOtherwiseThanOthers) {
-  for (const bool root_trains : {true, false}) {
+  for (const unsigned aggregators : {0U, 1U}) {
     for (const bool scales : {true, false}) {
-      HubRun run = run_of({.plan = control::plan_of("ps", "star:3"),
+      HubRun run = run_of({.plan = rooted_plan(aggregators),
                            .keys = {{"one", 3000, DataType::float32}},
-                           .root_trains = root_trains});
+                           .aggregators = aggregators});
       play(run, small_number, 3);
       run.scale = [&](unsigned rank, unsigned) { return scales && rank == 2 ? 0.5F : 0.25F; };
       run.rate = [&](unsigned rank, unsigned) { return !scales && rank == 2 ? 0.5 : 0.25; };
@@ -225,19 +232,62 @@ TEST(HubAccumulate, FindsTrainersThatApplyOtherwiseThanOthers) {
   }
 }
 
-TEST(HubAccumulate, BeginsAnewWithWeightsThatArePushedLater) {
+// Of labels one pair in 2^32 agrees that should not.
+TEST(HubAccumulate, FindsNumbersThatDifferAtARootWhereTheirLabelsDoNot) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    HubRun run = run_of({.plan = rooted_plan(1),
+                         .keys = {{"one", 3000, DataType::float32}},
+                         .aggregators = 1,
+                         .seed = seed});
+    play(run, small_number, 3);
+    bool is_told = false;
+    run.before = [&](const HubRun::Arrival& arrival) {
+      if (is_told || arrival.from.stage != control::Stage::aggregation) return;
+      is_told = true;
+      constexpr HubNumbers kOther = {0.25F, 0.125F};
+      arrival.exchange.arrive(arrival.from, arrival.label,
+                              reinterpret_cast<const std::uint8_t*>(&kOther), sizeof(kOther));
+    };
+    run.run(4, small_number);
+    EXPECT_TRUE(run.disagrees(0)) << "seed " << seed;
+    EXPECT_EQ(run.ended(1, 0), 3U);
+  }
+}
+
+// The weights 8 and the gradients 2, then what is pushed as `kind`, the gradients 2 again, and a
+// step with all that is accumulated, by the rate 1.
+void expect_after(PushKind kind, DataType type, float pushed, float expected) {
+  const unsigned aggregators = kind == PushKind::loaded ? 1 : 0;
   HubRun run = run_of(
-      {.plan = control::plan_of("bml", "bcube:2,2"), .keys = {{"one", 300, DataType::float32}}});
-  run.kind = [](unsigned, unsigned round) {
-    constexpr std::array kKinds = {PushKind::weights, PushKind::accumulated, PushKind::weights,
-                                   PushKind::accumulated, PushKind::applied};
-    return kKinds[round];
+      {.plan = rooted_plan(aggregators), .keys = {{"one", 300, type}}, .aggregators = aggregators});
+  run.kind = [kind](unsigned, unsigned round) {
+    return std::array{PushKind::weights, PushKind::accumulated, kind, PushKind::accumulated,
+                      PushKind::applied}[round];
   };
   run.rate = [](unsigned, unsigned) { return 1; };
-  run.run(5, [](unsigned, unsigned, std::uint32_t, std::uint64_t, unsigned round) {
-    return round % 2 == 0 ? 8.0F : 2.0F;
+  run.plane = [](unsigned) { return 0U; };
+  run.steps = [&](unsigned rank) { return aggregators != 0 && rank == 1 ? 1 : 0U; };
+  const std::vector<float> whole(300, pushed);  // of 16 bits
+  run.arrays = [&](unsigned, std::uint32_t) {
+    return std::array<const float*, kHubArrays>{whole.data()};
+  };
+  run.run(5, [&](unsigned, unsigned, std::uint32_t, std::uint64_t, unsigned round) {
+    return round == 0 ? 8.0F : (round == 2 ? pushed : 2.0F);
   });
-  EXPECT_EQ(run.weights(1, 0), std::vector<float>(300, 6.0F));
+  EXPECT_EQ(run.weights(1, 0), std::vector<float>(300, expected)) << static_cast<int>(kind);
+}
+
+TEST(HubAccumulate, BeginsAnewWithWeightsThatArePushedRestoredOrLoaded) {
+  for (const PushKind kind : {PushKind::weights, PushKind::restored, PushKind::loaded}) {
+    expect_after(kind, DataType::float32, 16, 16 - 2);
+  }
+  expect_after(PushKind::restored, DataType::bfloat16, 16, 16 - 2);
+}
+
+TEST(HubAccumulate, KeepsWhatIsAccumulatedWhenGradientsAreSteppedWith) {
+  for (const DataType type : {DataType::float32, DataType::float16}) {
+    expect_after(PushKind::gradients, type, 1, 8 - 1 - 2 * 2);
+  }
 }
 
 TEST(HubAccumulate, RefusesWhatDoesNotFit) {
@@ -257,6 +307,14 @@ TEST(HubAccumulate, RefusesWhatDoesNotFit) {
       HubLabel label = arrival.label;
       label.plane = 1;
       refuse(label, bytes);
+      if (label.kind != PushKind::accumulated) return;
+      // A contribution of another kind is a disagreement of trainers.
+      if (arrival.from.stage != control::Stage::broadcast) return;
+      for (const PushKind kind : {PushKind::gradients, PushKind::applied}) {
+        label = arrival.label;
+        label.kind = kind;
+        for (std::uint32_t length = 0; length <= 256; ++length) refuse(label, length);
+      }
     };
     play(run, small_number);
     run.before = {};

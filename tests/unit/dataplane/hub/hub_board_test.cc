@@ -88,11 +88,11 @@ TEST(HubBoard, TellsEachTrainerOfAnEndWhenAllExecutorsHaveToldIt) {
   board.push(1, 0, gradients(100));
   board.push(1, 1, gradients(200));
   EXPECT_EQ(board.in_flight(), 2U);
-  board.end(2, 1);
-  board.end(0, 1);
+  board.end(2, 1, 0);
+  board.end(0, 1, 0);
   EXPECT_THAT(ends_of(board), IsEmpty());
   EXPECT_EQ(board.in_flight(), 2U);
-  board.end(1, 1);
+  board.end(1, 1, 0);
   EXPECT_THAT(ends_of(board), UnorderedElementsAre(Pair(0U, 100U), Pair(1U, 200U)));
   EXPECT_EQ(board.in_flight(), 0U);
   EXPECT_THAT(ends_of(board), IsEmpty());
@@ -102,7 +102,7 @@ TEST(HubBoard, CountsTheRoundsThatHaveEnded) {
   HubBoard board(4, 2, 1);
   for (const std::uint32_t key : {3U, 0U}) {
     for (const unsigned local : {0U, 1U}) board.push(key, local, gradients(key));
-    board.end(0, key);
+    board.end(0, key, 0);
   }
   const auto ignore = [](unsigned, std::uint64_t, double) {};
   EXPECT_EQ(board.take_ended(is_sound, ignore), 2U);
@@ -113,9 +113,9 @@ TEST(HubBoard, KeepsEndsThatMayNotBeBelievedForLater) {
   HubBoard board(4, 1, 2);
   for (const std::uint32_t key : {1U, 2U, 3U}) {
     board.push(key, 0, gradients(10 + key));
-    board.end(0, key);
+    board.end(0, key, 0);
   }
-  board.end(1, 1);
+  board.end(1, 1, 0);
   bool sound = true;
   Ends ends;
   const auto take = [&] {
@@ -123,7 +123,7 @@ TEST(HubBoard, KeepsEndsThatMayNotBeBelievedForLater) {
                             [&](unsigned local, std::uint64_t request, double) {
                               ends.emplace_back(local, request);
                               // The other engine goes on meanwhile, and is not to be believed.
-                              board.end(1, 2);
+                              board.end(1, 2, 0);
                               sound = false;
                             });
   };
@@ -131,7 +131,7 @@ TEST(HubBoard, KeepsEndsThatMayNotBeBelievedForLater) {
   EXPECT_EQ(take(), 0U);
   EXPECT_THAT(ends, ElementsAre(Pair(0U, 11U)));
   EXPECT_EQ(board.in_flight(), 2U);
-  board.end(1, 3);
+  board.end(1, 3, 0);
   EXPECT_EQ(board.take_ended([] { return false; }, [](unsigned, std::uint64_t, double) {}), 0U);
   EXPECT_THAT(ends_of(board), ElementsAre(Pair(0U, 12U), Pair(0U, 13U)));
 }
@@ -160,7 +160,7 @@ TEST(HubBoard, LetsATrainerPushAKeyAgainWhenItsLastPushHasEnded) {
     EXPECT_THAT(all_pushed(board, 0), ElementsAre(1U));
     EXPECT_EQ(board.pushed(1).kind, round == 0 ? PushKind::weights : PushKind::gradients);
     EXPECT_FALSE(board.may_push(1, 1));
-    board.end(0, 1);
+    board.end(0, 1, 0);
     EXPECT_FALSE(board.may_push(1, 1)) << "the trainer was not told of the end";
     EXPECT_EQ(ends_of(board).size(), 2U);
   }
@@ -175,7 +175,7 @@ TEST(HubBoard, TakesAnyNumberForTheNameOfAPush) {
     EXPECT_EQ(board.latest(1), 1U) << request;
     board.push(1, 1, gradients(request, 1));
     EXPECT_FALSE(board.may_push(1, 1)) << request;
-    board.end(0, 1);
+    board.end(0, 1, 0);
     EXPECT_THAT(ends_of(board), UnorderedElementsAre(Pair(0U, request), Pair(1U, request)));
     EXPECT_EQ(board.in_flight(), 0U) << request;
     EXPECT_TRUE(board.may_push(1, 0)) << request;
@@ -230,11 +230,11 @@ TEST(HubBoard, FailsAllThatIsInFlight) {
   board.push(1, 1, gradients(3));
   board.push(2, 0, weights(4));  // ended at one executor
   board.push(2, 1, weights(5));
-  board.end(0, 2);
+  board.end(0, 2, 0);
   board.push(3, 0, gradients(6));  // over
   board.push(3, 1, gradients(7));
-  board.end(0, 3);
-  board.end(1, 3);
+  board.end(0, 3, 0);
+  board.end(1, 3, 0);
   EXPECT_EQ(ends_of(board).size(), 2U);
   Ends failed;
   const auto fail = [&](unsigned local, std::uint64_t request, double) {
@@ -292,7 +292,7 @@ TEST(HubBoard, IsSharedByALeaderAndExecutorsWithoutLocks) {
           continue;
         }
         std::swap(open[random() % open.size()], open.back());
-        board.end(executor, open.back());
+        board.end(executor, open.back(), 0);
         open.pop_back();
         ++ended;
       }

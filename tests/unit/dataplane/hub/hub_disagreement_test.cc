@@ -23,6 +23,7 @@ HubRun run_on(const Place& place, std::uint64_t seed) {
   return HubRun({.plan = control::plan_of(place.algorithm, place.topology),
                  .keys = keys_of(DataType::float32),
                  .optimizer = settings_of(OptimizerRule::sgd),
+                 .accumulates = true,
                  .seed = seed});
 }
 
@@ -43,19 +44,30 @@ void expect_stopped(const HubRun& run, const std::string& where) {
   }
 }
 
-TEST(HubDisagreement, OfWeightsAndGradientsEndsNoRound) {
+// Behind the weights rank 1 pushes another kind than the others.
+void expect_no_round_of(PushKind one, PushKind others) {
   const std::uint64_t first = protocol::test_seed(20261124);
   for (const Place& place : kPlaces) {
     for (std::uint64_t seed = first; seed < first + kRuns; ++seed) {
       SCOPED_TRACE(protocol::seed_trace(seed));
       HubRun run = run_on(place, seed);
-      run.kind = [](unsigned rank, unsigned round) {
-        return round == 0 || (rank == 1 && round == 1) ? PushKind::weights : PushKind::gradients;
+      run.kind = [&](unsigned rank, unsigned round) {
+        return round == 0 ? PushKind::weights : (rank == 1 && round == 1 ? one : others);
       };
       run.run(3, small_number);
       expect_stopped(run, place.text());
     }
   }
+}
+
+TEST(HubDisagreement, OfWeightsAndGradientsEndsNoRound) {
+  expect_no_round_of(PushKind::weights, PushKind::gradients);
+}
+
+TEST(HubDisagreement, OfWhatIsAccumulatedAndWhatIsAppliedEndsNoRound) {
+  expect_no_round_of(PushKind::applied, PushKind::accumulated);
+  expect_no_round_of(PushKind::accumulated, PushKind::applied);
+  expect_no_round_of(PushKind::accumulated, PushKind::gradients);
 }
 
 TEST(HubDisagreement, OfLearningRatesEndsNoRound) {
