@@ -2,9 +2,9 @@
 // and when to acknowledge.
 //
 // A flow (docs/protocol.md, section 3) has two directions; each numbers its segments from 0. This
-// class keeps one direction at its receiver; SendWindow keeps the same direction at its
-// sender. Delivery is exactly once and not ordered: look() returns `fresh` until a sequence is
-// recorded, in any order. Sequences are 64 bits here. The wire carries the low 32, which are expanded to the
+// class keeps one direction at its receiver; SendWindow keeps the same direction at its sender.
+// Delivery is exactly once and not ordered: look() returns `fresh` until a sequence is recorded, in
+// any order. Sequences are 64 bits here. The wire carries the low 32, which are expanded to the
 // value nearest the cumulative point.
 //
 // Credit. The sender may send sequences below limit(), an absolute number that only rises.

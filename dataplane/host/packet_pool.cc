@@ -96,9 +96,9 @@ PacketPool::Chunk PacketPool::make_chunk(std::uint32_t packets) const {
     bytes = std::min((packets + in_a_page - 1) / in_a_page * page_bytes_, limit);
     alignment = page_bytes_;
   }
-  Chunk chunk{std::unique_ptr<void, Chunk::Free>(
-                  memory_on(numa_node_, name_.c_str(), bytes, alignment)),
-              bytes};
+  Chunk chunk{
+      std::unique_ptr<void, Chunk::Free>(memory_on(numa_node_, name_.c_str(), bytes, alignment)),
+      bytes};
   if (chunk.memory == nullptr) {
     throw cannot_make(name_, most(), each, "DPDK has no memory left");
   }

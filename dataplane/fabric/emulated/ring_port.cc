@@ -13,8 +13,8 @@ RingPort::RingPort(const RingPortOptions& options) : Port(options.queues, option
   queue_pairs_.reserve(std::size_t{2} * options.queues);
   for (const std::uint32_t uplink_depth : {options.uplink_depth, kExpressUplink}) {
     for (std::uint16_t queue = 0; queue < options.queues; ++queue) {
-      queue_pairs_.push_back(QueuePair{PacketRing(uplink_depth),
-                                       PacketRing(options.downlink_depth)});
+      queue_pairs_.push_back(
+          QueuePair{PacketRing(uplink_depth), PacketRing(options.downlink_depth)});
     }
   }
 }

@@ -178,7 +178,7 @@ TEST_F(SessionHub, TellsTheSquaresOfWhatIsAccumulatedAndTakesWhatIsApplied) {
     hub->board().end(0, 0, 2.25);
     EXPECT_EQ(session_->end_pushes().rounds, 1U);
     EXPECT_EQ(session_->region().completion(1 + steps).bytes, 0U);
-    EXPECT_EQ(hub->board().steps(0), ++steps > 1 ? 1U : steps) << "with the scale 0 there is none";
+    EXPECT_EQ(hub->board().steps(0), ++steps > 1 ? 1U : steps) << "the scale 0 takes no step";
   }
 }
 
