@@ -21,10 +21,10 @@ inline std::string table_begin(std::uint32_t keys, std::string_view optimizer = 
                                std::uint64_t chunk_bytes = 32768,
                                const std::vector<std::uint32_t>& aggregators = {},
                                bool accumulates = false) {
-  std::string table = bytes_of(
-      shared::HubTable{chunk_bytes, keys, static_cast<std::uint32_t>(optimizer.size()),
-                       static_cast<std::uint32_t>(aggregators.size()), shared::kSynchronous,
-                       accumulates ? 1U : 0U, 0});
+  std::string table =
+      bytes_of(shared::HubTable{chunk_bytes, keys, static_cast<std::uint32_t>(optimizer.size()),
+                                static_cast<std::uint32_t>(aggregators.size()),
+                                shared::kSynchronous, accumulates ? 1U : 0U, 0});
   table += optimizer;
   for (const std::uint32_t aggregator : aggregators) table += bytes_of(aggregator);
   return table;

@@ -104,11 +104,10 @@ TEST(HubTable, IsRefusedWithLengthsThatLie) {
     EXPECT_THAT(refusal(table_begin(1) + bytes_of(shared::HubTableKey{1, bytes, 0}) + "a"),
                 HasSubstr("ends too early"))
         << bytes;
-    EXPECT_THAT(
-        refusal(bytes_of(shared::HubTable{32768, 1, std::max(bytes, 4U), 0, shared::kSynchronous, 0,
-                                          0}) +
-                "sgd"),
-        HasSubstr("ends too early"))
+    EXPECT_THAT(refusal(bytes_of(shared::HubTable{32768, 1, std::max(bytes, 4U), 0,
+                                                  shared::kSynchronous, 0, 0}) +
+                        "sgd"),
+                HasSubstr("ends too early"))
         << bytes;
   }
 }
