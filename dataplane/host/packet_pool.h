@@ -70,8 +70,8 @@ class PacketPool {
   // For at most `packets` packets, and for no more than are quickly added: the caller goes on until
   // made() is enough.
   Chunk make_chunk(std::uint32_t packets) const;
-  // Makes the chunk's packets, or as many as DPDK has memory to keep track of; throws where there is
-  // not one. Whoever allocates stands still meanwhile; others may free.
+  // Makes the chunk's packets, or as many as DPDK has memory to keep track of; throws where it has
+  // not even that for one. Whoever allocates stands still meanwhile; others may free.
   void add(Chunk chunk);
 
   // Packets that there are, in the pool or out of it; and how many there can be.
