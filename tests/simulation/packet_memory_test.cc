@@ -76,7 +76,7 @@ TEST_F(LittlePacketMemory, GivesLaterJobsSmallerWindowsAndRefusesTheOneThatHasNo
   EXPECT_EQ(window_of("third"), 4u);
   EXPECT_EQ(window_of("fourth"), 4u);
   const std::string refused = refusal("fifth");
-  for (const char* words : {"\"fifth\"", "server [0,0]", "least window of 4 segments", "KB is free",
+  for (const char* words : {"\"fifth\"", "server [0,0]", "least window of 4 segments", "is free",
                             "--packet-memory", "fewer lanes"}) {
     EXPECT_NE(refused.find(words), std::string::npos) << words << " in: " << refused;
   }

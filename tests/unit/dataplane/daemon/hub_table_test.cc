@@ -113,14 +113,14 @@ TEST(HubTable, IsRefusedWithLengthsThatLie) {
 }
 
 TEST(HubTable, SaysWhetherItsHubAccumulates) {
-  shared::HubTable table{32768, 1, 3, 5, shared::kSynchronous, 1, 0};
-  const auto bytes = [&] { return bytes_of(table) + "sgd" + table_key("a"); };
+  shared::HubTable table{32768, 1, 3, 1, shared::kSynchronous, 1, 0};
+  const auto bytes = [&] { return bytes_of(table) + "sgd" + bytes_of(5U) + table_key("a"); };
   EXPECT_TRUE(read_hub_table(bytes(), "test").accumulates);
   table.staleness = 2;
   EXPECT_THAT(refusal(bytes()), HasSubstr("asynchronous"));
-  table = {32768, 1, 3, 5, shared::kSynchronous, 2, 0};
+  table = {32768, 1, 3, 1, shared::kSynchronous, 2, 0};
   EXPECT_THAT(refusal(bytes()), HasSubstr("a field that there is not"));
-  table = {32768, 1, 3, 5, shared::kSynchronous, 0, 1};
+  table = {32768, 1, 3, 1, shared::kSynchronous, 0, 1};
   EXPECT_THAT(refusal(bytes()), HasSubstr("a field that there is not"));
 }
 
