@@ -65,11 +65,11 @@ TEST(HubTable, SaysHowStaleTheHubOfItsAggregatorsMayBe) {
   EXPECT_EQ(content.aggregators, (std::vector<bcube::ServerId>{7, 8}));
 }
 
-TEST(HubTable, IsRefusedWithMoreAggregatorsThanItHas) {
+TEST(HubTable, IsRefusedWithMoreAggregatorsThanItHasOrAHubCanHave) {
   std::string table = good_table();
-  for (const std::uint32_t count : {1000U, UINT32_MAX}) {
+  for (const std::uint32_t count : {20U, 21U, 1000U, UINT32_MAX}) {
     std::memcpy(table.data() + offsetof(shared::HubTable, aggregators), &count, sizeof count);
-    EXPECT_THAT(refusal(table), HasSubstr("ends too early"));
+    EXPECT_THAT(refusal(table), HasSubstr(count > 20 ? "too many aggregators" : "ends too early"));
   }
 }
 
@@ -104,24 +104,23 @@ TEST(HubTable, IsRefusedWithLengthsThatLie) {
     EXPECT_THAT(refusal(table_begin(1) + bytes_of(shared::HubTableKey{1, bytes, 0}) + "a"),
                 HasSubstr("ends too early"))
         << bytes;
-    EXPECT_THAT(
-        refusal(bytes_of(shared::HubTable{32768, 1, std::max(bytes, 4U), 0, shared::kSynchronous, 0,
-                                          0}) +
-                "sgd"),
-        HasSubstr("ends too early"))
+    EXPECT_THAT(refusal(bytes_of(shared::HubTable{32768, 1, std::max(bytes, 4U), 0,
+                                                  shared::kSynchronous, 0, 0}) +
+                        "sgd"),
+                HasSubstr("ends too early"))
         << bytes;
   }
 }
 
 TEST(HubTable, SaysWhetherItsHubAccumulates) {
-  shared::HubTable table{32768, 1, 3, 5, shared::kSynchronous, 1, 0};
-  const auto bytes = [&] { return bytes_of(table) + "sgd" + table_key("a"); };
+  shared::HubTable table{32768, 1, 3, 1, shared::kSynchronous, 1, 0};
+  const auto bytes = [&] { return bytes_of(table) + "sgd" + bytes_of(5U) + table_key("a"); };
   EXPECT_TRUE(read_hub_table(bytes(), "test").accumulates);
   table.staleness = 2;
   EXPECT_THAT(refusal(bytes()), HasSubstr("asynchronous"));
-  table = {32768, 1, 3, 5, shared::kSynchronous, 2, 0};
+  table = {32768, 1, 3, 1, shared::kSynchronous, 2, 0};
   EXPECT_THAT(refusal(bytes()), HasSubstr("a field that there is not"));
-  table = {32768, 1, 3, 5, shared::kSynchronous, 0, 1};
+  table = {32768, 1, 3, 1, shared::kSynchronous, 0, 1};
   EXPECT_THAT(refusal(bytes()), HasSubstr("a field that there is not"));
 }
 
