@@ -1,9 +1,9 @@
 """Hub: gradcube_hub.h on NumPy arrays."""
 
 import collections
-import collections.abc
 import contextlib
 import ctypes
+import operator
 import os
 import time
 
@@ -51,10 +51,17 @@ def _path_of(path):
 
 def _servers_of(aggregator):
     if aggregator is None:
-        aggregator = ()
-    elif not isinstance(aggregator, collections.abc.Iterable):
-        aggregator = (aggregator,)
-    servers = [whole_number(server, "aggregator", 0, _MOST_SERVER) for server in aggregator]
+        return ()
+    try:
+        given = (operator.index(aggregator),)
+    except TypeError:
+        try:
+            given = () if isinstance(aggregator, (str, bytes, bytearray)) else tuple(aggregator)
+        except TypeError:
+            given = ()
+    if not given:
+        raise InvalidError(f"invalid aggregator {aggregator!r:.64}: expected the number of a server, or a list of some")
+    servers = [whole_number(server, "aggregator", 0, _MOST_SERVER) for server in given]
     return (ctypes.c_uint64 * len(servers))(*servers)
 
 
@@ -68,7 +75,8 @@ class Hub:
     ``chunk_bytes``: what is sent, added and stepped as one; 0: by the length of the model.
     ``lane``: whose algorithm the hub takes.
     ``aggregator``: the number of a server without trainers of the job, which has all weights and the optimizer's state;
-    a list of them: each has a part; None: the trainers' servers have them. Of such a hub rank 0 writes and reads the one file of a checkpoint.
+    a list of them: each has a part; None: the trainers' servers have them. Of such a hub rank 0 writes and reads the
+    one file of a checkpoint.
     ``staleness``: with an aggregator: a number makes the hub asynchronous. Each server's gradients are stepped with by
     themselves, and a push waits for others only where theirs of the key are more than ``staleness`` behind those
     before it. None: all trainers' gradients make one step.
@@ -124,7 +132,7 @@ class Hub:
             chunk_bytes=whole_number(chunk_bytes, "chunk_bytes", 0, _MOST_BYTES),
             lane=whole_number(lane, "lane", 0, session._last_lane),
             aggregator=_NO_AGGREGATOR,
-            aggregators=aggregators,
+            aggregators=aggregators or None,
             aggregator_count=len(aggregators),
             staleness=(
                 _SYNCHRONOUS if staleness is None else whole_number(staleness, "staleness", 0, _MOST_STALENESS)
