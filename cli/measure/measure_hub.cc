@@ -19,7 +19,7 @@ gradcube_hub_settings settings_of(const HubRunSettings& settings, std::uint64_t 
   wanted.key_count = keys.size();
   wanted.optimizer = settings.optimizer.c_str();
   wanted.chunk_bytes = chunk_bytes;
-  wanted.aggregators = settings.aggregators.data();
+  if (!settings.aggregators.empty()) wanted.aggregators = settings.aggregators.data();
   wanted.aggregator_count = settings.aggregators.size();
   return wanted;
 }

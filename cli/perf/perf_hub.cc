@@ -82,7 +82,7 @@ std::string all_but(const RunningCluster& cluster, const std::vector<std::uint64
 }
 
 // Of all servers that are here. The model is float32 where it is stepped, and each server has the
-// whole in the gradients' type; what waits to be added is at most another one.
+// whole in the gradients' type, aggregators too; what waits to be added is at most another one.
 void require_memory(const PerfCluster& cluster, const HubRunSettings& settings,
                     const control::PlanChoice& choice) {
   const auto trainers = static_cast<double>(cluster.trainers.size());
@@ -94,13 +94,14 @@ void require_memory(const PerfCluster& cluster, const HubRunSettings& settings,
   const double owned = plan_of(choice, settings).has_root_step()
                            ? stepped
                            : stepped * servers / static_cast<double>(cluster.placement().ranks());
-  double needed = bytes * trainers + bytes * 2 * servers + owned;
+  const auto aggregators = static_cast<double>(settings.aggregators.size());
+  double needed = bytes * trainers + bytes * (2 * servers + aggregators) + owned;
   if (settings.check) needed += stepped;
   const auto available = available_memory();
   if (!available || needed <= static_cast<double>(*available)) return;
   throw SetupError(fmt::format(
       "gradients of {} trainers, and weights on {} servers, take {}, and {} are available",
-      cluster.trainers.size(), servers, human_bytes(needed),
+      cluster.trainers.size(), servers + aggregators, human_bytes(needed),
       human_bytes(static_cast<double>(*available))));
 }
 
@@ -143,6 +144,7 @@ PerfCluster hub_cluster(const control::RunDirectory& directory, const HubOptions
     const RunningCluster running = running_cluster(directory);
     const auto servers =
         control::parse_servers(running.topology, options.aggregator, "--aggregator");
+    if (servers.empty()) throw UsageError("--aggregator: it names no server");
     settings.aggregators.assign(servers.begin(), servers.end());
     if (asked.members.empty()) asked.members = all_but(running, settings.aggregators);
     // As the servers tell it to the aggregators.

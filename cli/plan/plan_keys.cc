@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "cli/plan/plan_forms.h"
@@ -60,7 +61,16 @@ struct KeyLoads {
     return static_cast<double>(all.bytes) * paths[path].weight / weights;
   }
   double fair_lcore() const {
-    return static_cast<double>(all.bytes) / static_cast<double>(lcores.size());
+    double bytes = 0;
+    for (const HubLoad& load : loads.lcores) bytes += static_cast<double>(load.bytes);
+    return bytes / static_cast<double>(lcores.size());
+  }
+  // Each on a server of its own, of which the busiest has the lcores, nodes and ports.
+  bool has_roots() const {
+    return std::ranges::any_of(paths, [&](const auto& path) { return path.root != paths[0].root; });
+  }
+  std::string root_text(control::Rank root) const {
+    return plan.space().text(plan.placement().server(root));
   }
   // By NUMA node of the lcores; empty where no node is known.
   std::map<int, HubLoad> nodes() const {
@@ -76,6 +86,7 @@ struct KeyLoads {
     std::vector<unsigned> served;
     for (unsigned p = 0; p < paths.size(); ++p) {
       const auto& own = paths[p].lcores;
+      if (paths[p].root != control::hub::busiest_root(paths, loads.paths)) continue;
       if (std::find(own.begin(), own.end(), lcore) != own.end()) served.push_back(p);
     }
     return served;
@@ -101,8 +112,7 @@ KeyLoads load_by(const control::Plan& plan, std::vector<control::Lcore> lcores,
   loads.chunk_bytes = chunk_bytes_of(loads, options);
   loads.chunks = control::hub::cut_into_chunks(loads.keys, loads.chunk_bytes, "--chunk");
   const auto bindings = control::hub::bind_chunks(loads.chunks, loads.paths);
-  loads.loads =
-      control::hub::hub_loads(loads.chunks, bindings, loads.paths.size(), loads.lcores.size());
+  loads.loads = control::hub::hub_loads(loads.chunks, bindings, loads.paths, loads.lcores.size());
   loads.ports = control::hub::port_bytes(plan, loads.paths, loads.loads.paths);
   for (const HubLoad& load : loads.loads.paths) {
     loads.all.chunks += load.chunks;
@@ -119,22 +129,37 @@ Cell fullness(const HubLoad& load, double fair) {
 }
 
 void add_paths(Report& report, const KeyLoads& loads) {
-  ReportTable& table = report.table("paths", {{"path", "path"},
-                                              {"thread", "thread"},
-                                              {"first port", "port"},
-                                              {"node", "node"},
-                                              {"chunks", "chunks"},
-                                              {"bytes", "bytes"},
-                                              {"of fair share", "of_fair_share"}});
-  for (std::size_t p = 0; p < loads.paths.size(); ++p) {
+  std::vector<ReportColumn> columns = {{"path", "path"},
+                                       {"thread", "thread"},
+                                       {"first port", "port"},
+                                       {"node", "node"},
+                                       {"chunks", "chunks"},
+                                       {"bytes", "bytes"},
+                                       {"of fair share", "of_fair_share"}};
+  if (loads.has_roots()) columns.push_back({"root", "root"});
+  ReportTable& table = report.table("paths", std::move(columns));
+  std::vector<std::size_t> by_root(loads.paths.size());
+  std::iota(by_root.begin(), by_root.end(), std::size_t{0});
+  std::ranges::stable_sort(by_root, {}, [&](std::size_t p) { return loads.paths[p].root; });
+  for (const std::size_t p : by_root) {
     const auto& path = loads.paths[p];
     const HubLoad& load = loads.loads.paths[p];
-    table.add({cell::plain(p), cell::plain(path.thread),
-               path.port ? cell::plain(*path.port) : cell::none(), node_cell(path.node),
-               cell::count(load.chunks), cell::count(load.bytes),
-               fullness(load, loads.fair_path(p))});
+    std::vector<Cell> cells = {cell::plain(p),
+                               cell::plain(path.thread),
+                               path.port ? cell::plain(*path.port) : cell::none(),
+                               node_cell(path.node),
+                               cell::count(load.chunks),
+                               cell::count(load.bytes),
+                               fullness(load, loads.fair_path(p))};
+    if (loads.has_roots()) cells.emplace_back(loads.root_text(path.root.value()));
+    table.add(cells);
   }
   report.line("");
+  if (!loads.has_roots()) return;
+  const std::string root =
+      loads.root_text(control::hub::busiest_root(loads.paths, loads.loads.paths).value());
+  report.fact("busiest_root", root);
+  report.line(fmt::format("of {}, the busiest root:\n", root));
 }
 
 void add_ports(Report& report, const KeyLoads& loads) {
@@ -183,11 +208,12 @@ void add_optimizer(Report& report, const KeyLoads& loads, const std::string& opt
   const auto settings = control::parse_key_optimizers(optimizer, loads.keys, "--optimizer").of_hub;
   const std::string text = control::optimizer_text(settings);
   const std::uint64_t bytes = control::hub::optimizer_bytes(loads.keys, settings);
-  const std::uint32_t owners = control::hub::owners(loads.plan);
-  report.fact("optimizer", {{"settings", text}, {"memory_bytes", bytes}, {"owners", owners}});
-  report.line(fmt::format("\n{}: weights and state of {}, {} on each of {} owners", text,
+  const double share = control::hub::greatest_share(loads.plan);
+  report.fact("optimizer",
+              {{"settings", text}, {"memory_bytes", bytes}, {"greatest_share", share}});
+  report.line(fmt::format("\n{}: weights and state of {}, at most {} on each owner", text,
                           human_bytes(static_cast<double>(bytes)),
-                          human_bytes(static_cast<double>(bytes) / owners), owners));
+                          human_bytes(static_cast<double>(bytes) * share)));
 }
 
 }  // namespace

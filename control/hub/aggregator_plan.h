@@ -18,8 +18,8 @@ namespace gradcube::control::hub {
 
 // The plan of `ps` over the servers of `members` and the aggregators, which are its roots. The
 // placement has one rank for each of them. Throws a UsageError that begins with `where` for a
-// server that there is not, or one of the members, and one where `ps` does not run, or the same
-// aggregator stands twice.
+// server that there is not, or one of the members, for one that is named twice or too far from a
+// member, and for more than a step of `ps` or its threads have room for.
 PlanChoice aggregated(const Topology& topology, const Placement& members,
                       std::span<const ServerId> aggregators, std::string_view where);
 

@@ -1,9 +1,7 @@
 #include "control/hub/binding.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <numeric>
 
 #include "bcube_forwarding/path_set.h"
 #include "control/base/errors.h"
@@ -30,6 +28,12 @@ bool is_parameter_server(const Plan& plan) {
   return plan.steps() == 1 && plan.step(0, 0).is_root();
 }
 
+// The rank that sums all of a thread's, in the parameter server's plan.
+std::optional<Rank> root_of(const Plan& plan, unsigned thread) {
+  if (!is_parameter_server(plan)) return std::nullopt;
+  return plan.step(thread, 0).with_digit(0, 0);
+}
+
 std::vector<HubPath> paths_of(const Plan& plan, std::span<const int> port_nodes) {
   std::vector<HubPath> paths;
   for (unsigned t = 0; t < plan.threads(); ++t) {
@@ -38,7 +42,8 @@ std::vector<HubPath> paths_of(const Plan& plan, std::span<const int> port_nodes)
                      .port = port,
                      .node = node_of(port, port_nodes),
                      .weight = plan.thread(t).weight,
-                     .lcores = {}});
+                     .lcores = {},
+                     .root = root_of(plan, t)});
   }
   return paths;
 }
@@ -55,9 +60,6 @@ unsigned idlest(std::span<const Lcore> lcores, std::span<const unsigned> served,
   }
   return *chosen;
 }
-
-// The rank that sums all of a thread's, in the parameter server's plan.
-Rank root_of(const Plan& plan, unsigned thread) { return plan.step(thread, 0).with_digit(0, 0); }
 
 void deal(std::span<HubPath> paths, std::span<const Lcore> lcores) {
   std::vector<unsigned> served(lcores.size(), 0);
@@ -86,10 +88,7 @@ std::vector<HubPath> hub_paths(const Plan& plan, std::span<const Lcore> lcores,
   if (lcores.empty()) throw SetupError("there is no lcore for the hub: give at least one");
   std::vector<HubPath> paths = paths_of(plan, port_nodes);
   for (std::size_t begin = 0, end = 0; begin < paths.size(); begin = end) {
-    const auto is_with_first = [&](unsigned thread) {
-      return !is_parameter_server(plan) || root_of(plan, thread) == root_of(plan, begin);
-    };
-    while (end < paths.size() && is_with_first(end)) ++end;
+    while (end < paths.size() && paths[end].root == paths[begin].root) ++end;
     deal(std::span(paths).subspan(begin, end - begin), lcores);
   }
   return paths;
@@ -120,28 +119,38 @@ std::vector<ChunkBinding> bind_chunks(std::span<const Chunk> chunks,
   return bindings;
 }
 
+std::optional<Rank> busiest_root(std::span<const HubPath> paths, std::span<const HubLoad> loads) {
+  std::map<std::optional<Rank>, std::uint64_t> bytes;
+  for (std::size_t p = 0; p < paths.size(); ++p) bytes[paths[p].root] += loads[p].bytes;
+  const auto its_bytes = [](const auto& root) { return root.second; };
+  return std::ranges::max_element(bytes, {}, its_bytes)->first;
+}
+
 HubLoads hub_loads(std::span<const Chunk> chunks, std::span<const ChunkBinding> bindings,
-                   std::size_t paths, std::size_t lcores) {
-  HubLoads loads = {std::vector<HubLoad>(paths), std::vector<HubLoad>(lcores)};
+                   std::span<const HubPath> paths, std::size_t lcores) {
+  HubLoads loads = {std::vector<HubLoad>(paths.size()), std::vector<HubLoad>(lcores)};
+  const auto add = [](HubLoad& load, const Chunk& chunk) {
+    ++load.chunks;
+    load.bytes += chunk.bytes;
+  };
+  for (std::size_t c = 0; c < chunks.size(); ++c) add(loads.paths[bindings[c].path], chunks[c]);
+  const std::optional<Rank> busiest = busiest_root(paths, loads.paths);
   for (std::size_t c = 0; c < chunks.size(); ++c) {
-    for (HubLoad* load : {&loads.paths[bindings[c].path], &loads.lcores[bindings[c].lcore]}) {
-      ++load->chunks;
-      load->bytes += chunks[c].bytes;
-    }
+    if (paths[bindings[c].path].root != busiest) continue;
+    add(loads.lcores[bindings[c].lcore], chunks[c]);
   }
   return loads;
 }
 
 namespace {
 
-// Of the busiest root, by the routes of the contributions, which may lead over relays.
+// By the routes of the contributions, which may lead over relays.
 std::vector<double> root_port_bytes(const Plan& plan, std::span<const HubPath> paths,
                                     std::span<const HubLoad> loads) {
-  std::map<Rank, std::vector<double>> by_root;
+  const Rank root = busiest_root(paths, loads).value();
+  std::vector<double> bytes(plan.space().ports(plan.placement().server(root)));
   for (std::size_t p = 0; p < paths.size(); ++p) {
-    const Rank root = root_of(plan, paths[p].thread);
-    std::vector<double>& bytes = by_root[root];
-    bytes.resize(plan.space().ports(plan.placement().server(root)));
+    if (paths[p].root != root) continue;
     for (Rank rank = 0; rank < plan.ranks(); ++rank) {
       if (rank == root || !plan.step(paths[p].thread, 0).takes_part(rank)) continue;
       const Route route = plan.route(rank, root, paths[p].thread);
@@ -149,10 +158,7 @@ std::vector<double> root_port_bytes(const Plan& plan, std::span<const HubPath> p
           static_cast<double>(loads[p].bytes);
     }
   }
-  const auto total = [](const auto& root) {
-    return std::accumulate(root.second.begin(), root.second.end(), 0.0);
-  };
-  return std::ranges::max_element(by_root, {}, total)->second;
+  return bytes;
 }
 
 }  // namespace
@@ -185,7 +191,7 @@ std::uint64_t optimizer_bytes(std::span<const HubKey> keys,
   return bytes;
 }
 
-std::uint32_t owners(const Plan& plan) {
+double greatest_share(const Plan& plan) {
   double most = 0;  // of all threads' weights
   for (Rank rank = 0; rank < plan.ranks(); ++rank) {
     double owned = 0;
@@ -194,7 +200,7 @@ std::uint32_t owners(const Plan& plan) {
     }
     most = std::max(most, owned);
   }
-  return static_cast<std::uint32_t>(std::lround(plan.thread_part(0).of / most));
+  return most / plan.thread_part(0).of;
 }
 
 }  // namespace gradcube::control::hub

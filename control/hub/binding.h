@@ -32,6 +32,7 @@ struct HubPath {
   int node = -1;                 // of that port; -1: not known
   unsigned weight = 1;
   std::vector<unsigned> lcores;  // places in the list of lcores, ascending
+  std::optional<Rank> root;      // in the parameter server's plan: who sums what is on it
 };
 
 // The paths of a plan, with lcores dealt to those of each root: to each path in turn one that has
@@ -55,17 +56,20 @@ struct HubLoad {
   bool operator==(const HubLoad&) const = default;
 };
 
+// Of the paths' roots, the first one of those with most bytes.
+std::optional<Rank> busiest_root(std::span<const HubPath> paths, std::span<const HubLoad> loads);
+
 struct HubLoads {
   std::vector<HubLoad> paths;   // [path]
-  std::vector<HubLoad> lcores;  // [place in the list]
+  std::vector<HubLoad> lcores;  // [place in the list]: of the busiest root, if there are roots
 };
 
 HubLoads hub_loads(std::span<const Chunk> chunks, std::span<const ChunkBinding> bindings,
-                   std::size_t paths, std::size_t lcores);
+                   std::span<const HubPath> paths, std::size_t lcores);
 
-// What the busiest server receives by each port in a push of all gradients, in bytes: with the
-// parameter server that is a root, elsewhere all servers are alike. As much is sent by it when
-// the weights go out. Nothing for other plans in which a step uses several ports.
+// What the busiest root receives by each port in a push of all gradients, in bytes; elsewhere all
+// servers are alike. As much is sent by it when the weights go out. Nothing for other plans in
+// which a step uses several ports.
 std::optional<std::vector<double>> port_bytes(const Plan& plan, std::span<const HubPath> paths,
                                               std::span<const HubLoad> loads);
 
@@ -74,9 +78,8 @@ std::optional<std::vector<double>> port_bytes(const Plan& plan, std::span<const 
 std::uint64_t optimizer_bytes(std::span<const HubKey> keys,
                               const aggregation::OptimizerSettings& settings);
 
-// How many servers would have all weights and state if each had as much as the one that has most of
-// them: all servers, unless there are roots.
-std::uint32_t owners(const Plan& plan);
+// The part of all weights and state that the server has which has most of them.
+double greatest_share(const Plan& plan);
 
 }  // namespace gradcube::control::hub
 

@@ -48,7 +48,7 @@ std::optional<StagePattern> stage_pattern(std::string_view text) {
   const std::size_t times = text.find('x');
   if (times != std::string_view::npos) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + times, roots);
-    if (error != std::errc() || end != text.data() + times || roots == 0) return std::nullopt;
+    if (error != std::errc() || end != text.data() + times || text[0] == '0') return std::nullopt;
     text.remove_prefix(times + 1);
   }
   const std::optional<Pattern> pattern = pattern_named(text);

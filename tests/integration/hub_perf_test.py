@@ -72,6 +72,11 @@ class HubPerf(TestCase):
         outcome = self.cluster.tool("perf", "hub", "--keys", self.keys_file(), "--aggregator", "2,2")
         self.assertIn("aggregated by 2,2, bcube:3,2, 8 of 9 servers", outcome.stdout.splitlines()[0])
 
+    def test_a_list_of_aggregators_without_any_is_refused(self):
+        outcome = self.cluster.tool("perf", "hub", *LENET5, "--aggregator", " ")
+        self.assertEqual((outcome.returncode, outcome.stdout), (2, ""))
+        self.assertIn("--aggregator: it names no server", outcome.stderr)
+
     def test_an_interrupt_ends_a_measurement_and_nothing_is_left_of_its_job(self):
         asked = ["perf", "hub", "--network", "lenet5", "--iterations", "1000000"]
         with self.cluster.start_tool(*asked) as process, contextlib.ExitStack() as stack:

@@ -24,7 +24,7 @@ class HubJob {
   HubJob(SimulatedCluster& cluster, std::vector<control::HubKey> keys, const std::string& optimizer,
          const std::string& algorithm = "", std::vector<std::uint32_t> aggregators = {},
          unsigned trainers = 1, std::uint64_t chunk_bytes = 4096, std::size_t lanes = 1,
-         bool accumulates = false)
+         bool accumulates = false, std::vector<bcube::ServerId> members = {})
       : cluster_(cluster),
         keys_(std::move(keys)),
         optimizer_(optimizer),
@@ -36,8 +36,8 @@ class HubJob {
       heap_end_ += (key.bytes() + 63) / 64 * 64;
     }
     weights_ = heap_end_ - shared::kHeapOffset - kTable;
-    std::vector<bcube::ServerId> members;
-    for (bcube::ServerId server = 0; server < cluster.servers(); ++server) {
+    const bool are_all = members.empty();
+    for (bcube::ServerId server = 0; are_all && server < cluster.servers(); ++server) {
       if (std::ranges::find(aggregators_, server) == aggregators_.end()) members.push_back(server);
     }
     for (const bcube::ServerId server : members) {

@@ -89,7 +89,7 @@ TEST(HubPorts, CarryTheChunksThatThePlanBindsToThem) {
   const auto paths = control::hub::hub_paths(plan, lcores, {});
   const auto chunks = control::hub::cut_into_chunks(keys, kChunk, "test");
   const auto loads = control::hub::hub_loads(chunks, control::hub::bind_chunks(chunks, paths),
-                                             paths.size(), lcores.size());
+                                             paths, lcores.size());
   const auto planned = control::hub::port_bytes(plan, paths, loads.paths);
   ASSERT_TRUE(planned.has_value());
   const Measured pbox = measured("star:9", rate, kWorkers);

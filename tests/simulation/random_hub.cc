@@ -1,5 +1,6 @@
 #include "tests/simulation/random_hub.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -33,16 +34,37 @@ struct Draw {
   SimulationSettings simulation;
   std::vector<control::HubKey> keys;
   std::string algorithm;
+  std::vector<std::uint32_t> aggregators;
   unsigned trainers = 1;  // of a server
   unsigned rounds = 0;
   // Behind the weights every other round applies what the one before has accumulated.
   bool accumulates = false;
   std::int64_t pause = 0;  // the longest before a push
   Blow blow = Blow::none;
-  std::size_t victim = 0;    // of the trainers, modulo how many there are
-  std::int64_t strikes = 0;  // after all are admitted
-  std::int64_t lasts = 0;    // of a pause or a cut
+  std::size_t victim = 0;       // of the trainers, modulo how many there are
+  bool of_aggregators = false;  // or of the aggregators, where their node is struck
+  std::int64_t strikes = 0;     // after all are admitted
+  std::int64_t lasts = 0;       // of a pause or a cut
 };
+
+// The other servers are 2, 4 or 8, too.
+void draw_aggregators(dataplane::SeededRandom& random, Draw& drawn) {
+  constexpr std::array<std::array<const char*, 3>, 3> kTopologies = {{
+      {"star:3", "torus:5,1", "bcube:3,2"},
+      {"bcube:2,2", "star:6", "bcube:3x2"},
+      {"star:5", "star:7", "torus:7,1"},
+  }};
+  const std::uint64_t count = random.below(4);
+  drawn.of_aggregators = random.below(2) == 0;
+  if (count == 0) return;
+  control::ClusterSettings& cluster = drawn.simulation.cluster;
+  control::apply_setting(cluster, "topology", kTopologies[count - 1][random.below(3)], "topology");
+  while (drawn.aggregators.size() < count) {
+    const auto server = static_cast<std::uint32_t>(random.below(cluster.topology.servers()));
+    if (std::ranges::count(drawn.aggregators, server) == 0) drawn.aggregators.push_back(server);
+  }
+  std::ranges::sort(drawn.aggregators);
+}
 
 Draw draw(std::uint64_t seed) {
   dataplane::SeededRandom random(dataplane::SeededRandom(seed ^ 0x4875625).next());
@@ -77,6 +99,7 @@ Draw draw(std::uint64_t seed) {
   drawn.simulation.frames_are_authenticated = seed % 4 == 0;
   drawn.accumulates = one_in(2);
   if (drawn.simulation.frames_are_authenticated) drawn.simulation.attack = drawn_attack(seed);
+  draw_aggregators(random, drawn);
   return drawn;
 }
 
@@ -92,8 +115,8 @@ class HubRun {
   explicit HubRun(std::uint64_t seed)
       : drawn_(draw(seed)),
         cluster_(drawn_.simulation),
-        job_(cluster_, drawn_.keys, "sgd:lr=0.5", drawn_.algorithm, {}, drawn_.trainers, 4096, 1,
-             drawn_.accumulates),
+        job_(cluster_, drawn_.keys, "sgd:lr=0.5", drawn_.algorithm, drawn_.aggregators,
+             drawn_.trainers, 4096, 1, drawn_.accumulates),
         random_(seed ^ 2) {}
 
   Outcome play() {
@@ -262,7 +285,10 @@ class HubRun {
 
   void strike() {
     strikes_at_ = dataplane::kNever;
-    const bcube::ServerId server = trainer(victim()).server();
+    const std::vector<std::uint32_t>& aggregators = drawn_.aggregators;
+    const bcube::ServerId server = drawn_.of_aggregators && !aggregators.empty()
+                                       ? aggregators[drawn_.victim % aggregators.size()]
+                                       : trainer(victim()).server();
     switch (drawn_.blow) {
       case Blow::none:
       case Blow::rates:

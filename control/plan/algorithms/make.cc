@@ -230,6 +230,10 @@ Plan make_mesh_plan(const Topology& topology, const Placement& placement) {
   return Plan("mesh", topology, placement, {{1, {{ranks, 1, Pattern::mesh}}}}, LinkUse::shared);
 }
 
+unsigned root_threads(const Topology& topology, ServerId server) {
+  return topology.space().rails() > 1 ? topology.space().ports(server) : 1;
+}
+
 // The parameter server: one server receives the gradients of all others, adds them and sends all of
 // them the sum (PHub, section 2; BML, section 2.1). There is one thread and one step of the pattern
 // root; of a root with several ports on the switch a thread for each, whose messages come and go by
@@ -270,7 +274,7 @@ Plan make_parameter_server_plan(const std::string& name, const Topology& topolog
   for (std::size_t i = 0; i < servers.size(); ++i) {
     PlanStep step{ranks, 1, Pattern::root, beginning_with(roots[i], ranks, bystanders)};
     if (!bystanders.empty()) step.bystanders = static_cast<unsigned>(roots.size() - 1);
-    const unsigned ports = topology.space().rails() > 1 ? topology.space().ports(servers[i]) : 1;
+    const unsigned ports = root_threads(topology, servers[i]);
     for (unsigned port = 0; port < ports; ++port) threads.push_back({1, {step}, port});
   }
   require_few_threads(name, threads.size());

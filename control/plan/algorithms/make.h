@@ -49,6 +49,9 @@ Plan make_mesh_plan(const Topology& topology, const Placement& placement);
 // do, or have no trainers, as a hub's aggregators.
 enum class RootsPlace { among_the_trainers, beside_the_trainers };
 
+// Of a root there, in the parameter server's plan: on a star one for each of its ports.
+unsigned root_threads(const Topology& topology, ServerId server);
+
 // servers: the roots; throws a UsageError for none, and for one twice. A root's own contribution is
 // added first, and then those of the others by ascending rank. Needs at most 256 ranks, one of them
 // at each root, and at most kMostCutThreads threads.

@@ -36,6 +36,12 @@ bool is_near(const AddressSpace& space, ServerId from, ServerId to) {
   return bcube::shortest_route(space, from, to).size() > 0;
 }
 
+// Whether ranks with these digits send to each other in the step.
+bool exchange(const PlanStep& step, unsigned digit, unsigned other) {
+  if (!step.is_root()) return true;
+  return std::min(digit, other) == 0 && std::max(digit, other) < step.participants();
+}
+
 }  // namespace
 
 void require_switches(std::string_view algorithm, const Topology& topology, std::string_view why) {
@@ -56,7 +62,9 @@ void require_reach(const Plan& plan) {
       for (Rank rank = 0; rank < plan.ranks(); ++rank) {
         const unsigned peers = step.is_ring() ? 1 : step.radix - 1;
         for (unsigned r = 1; r <= peers; ++r) {
-          const unsigned digit = step_pattern::digit_at_offset(step.radix, step.digit(rank), r);
+          const unsigned own = step.digit(rank);
+          const unsigned digit = step_pattern::digit_at_offset(step.radix, own, r);
+          if (!exchange(step, own, digit)) continue;
           const ServerId from = plan.placement().server(rank);
           const ServerId to = plan.placement().server(step.with_digit(rank, digit));
           if (is_near(space, from, to)) continue;

@@ -52,10 +52,15 @@ HubMaking::HubMaking(HubWish wish, const HubDesign& design, MemoryQuota::Charge 
     draft.model = std::make_shared<const control::hub::HubModel>(
         std::move(content.keys), std::move(content.optimizers), *shape.plan, shape.engines,
         content.chunk_bytes, name);
-    if (draft.model->executions().size() > protocol::kMaxHubThreads) {
+    // Their numbers, by which frames find them, may have gaps.
+    const unsigned numbers =
+        std::ranges::max(draft.model->executions(), {}, &control::hub::HubExecution::number)
+            .number +
+        1;
+    if (numbers > protocol::kMaxHubThreads) {
       throw control::UsageError(
-          fmt::format("{}: its plan and {} engines make {} executors: expected at most {}", name,
-                      shape.engines, draft.model->executions().size(), protocol::kMaxHubThreads));
+          fmt::format("{}: its plan and {} engines number {} executors: expected at most {}", name,
+                      shape.engines, numbers, protocol::kMaxHubThreads));
     }
     draft.needs = ServerHub::needs(*draft.model, draft.shape);
     return draft;

@@ -5,11 +5,14 @@
 #include <string>
 
 #include "control/base/errors.h"
+#include "control/plan/algorithms/cut_threads.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::dataplane {
 
 namespace {
+
+static_assert(shared::kMostAggregators == control::kMostCutThreads, "each has a thread of a plan");
 
 class Reader {
  public:
@@ -47,6 +50,7 @@ HubTableContent read_hub_table(std::string_view bytes, std::string_view where) {
   const std::string_view optimizer = reader.take(table.optimizer_bytes);
   HubTableContent content;
   content.chunk_bytes = table.chunk_bytes;
+  if (table.aggregators > shared::kMostAggregators) reader.refuse("too many aggregators");
   for (std::uint32_t i = 0; i < table.aggregators; ++i) {
     content.aggregators.push_back(reader.read<std::uint32_t>());
   }

@@ -62,7 +62,7 @@ TEST_F(PlanKeys, BindThePortsOfAParameterServerToTheirNodes) {
 
 TEST_F(PlanKeys, ShowTheMemoryOfAnOptimizer) {
   const json shown = report({"--lcores", "0", "--optimizer", "adamw:lr=0.5"});
-  EXPECT_EQ(shown["optimizer"]["owners"], 9);
+  EXPECT_EQ(shown["optimizer"]["greatest_share"], 1.0 / 9);
   EXPECT_EQ(shown["optimizer"]["memory_bytes"], 50176 * 12 + 65536);
   EXPECT_EQ(shown["optimizer"]["settings"],
             "adamw:lr=0.5,beta1=0.9,beta2=0.999,eps=1e-08,weight-decay=0.01");
@@ -79,8 +79,26 @@ TEST_F(PlanKeys, AreATableForPeople) {
             "   0            101.4 KB\n\n"
             "lcore  queue  node  paths  chunks    bytes  of fair share\n"
             "    0      0     -      0       3  135,168         1.0000\n\n"
-            "sgd:lr=0.01,weight-decay=0: weights and state of 266.2 KB, 66.6 KB on each of 4 "
-            "owners\n");
+            "sgd:lr=0.01,weight-decay=0: weights and state of 266.2 KB, at most 66.6 KB on each "
+            "owner\n");
+}
+
+TEST_F(PlanKeys, ShowOfSeveralRootsTheLcoresOfTheBusiest) {
+  const std::vector<std::string> roots = {"--lcores",   "0-1",    "--lcore-nodes", "0,1",
+                                          "--topology", "star:4", "--algorithm",   "ps:3 1"};
+  const json shown = report(roots);
+  ASSERT_EQ(shown["paths"].size(), 2U);
+  EXPECT_EQ(shown["paths"][0]["root"], "[1]");
+  EXPECT_EQ(shown["paths"][1]["root"], "[3]");
+  EXPECT_EQ(shown["busiest_root"], "[3]");
+  for (const char* table : {"lcores", "nodes"}) {
+    EXPECT_EQ(shown[table][0]["bytes"].get<int>() + shown[table][1]["bytes"].get<int>(),
+              shown["paths"][1]["bytes"])
+        << table;
+  }
+  EXPECT_EQ(shown["lcores"][0]["paths"], json::array({0}));
+  EXPECT_EQ(shown["ports"][0]["push_bytes"], 3 * shown["paths"][1]["bytes"].get<int>());
+  EXPECT_FALSE(report({"--topology", "star:4", "--algorithm", "ps"}).contains("busiest_root"));
 }
 
 TEST_F(PlanKeys, RefuseAFileThatIsNone) {

@@ -50,8 +50,8 @@ TEST(Algorithms, SayWhichParametersTheyTake) {
   EXPECT_EQ(refusal("hips", "star:5"),
             "--algorithm \"hips\": expected a pattern for all stages or a list with one for each, "
             "for example hips:mesh or hips:mesh,mesh");
-  for (const char* pattern : {"", "star", "local", "MESH", "2xmesh", "xroot", "0xroot", "-1xroot",
-                              "2x", "2root", "2xroot "}) {
+  for (const char* pattern : {"", "star", "local", "MESH", "2xmesh", "xroot", "0xroot", "02xroot",
+                              "-1xroot", "2x", "2root", "2xroot "}) {
     EXPECT_EQ(refusal(std::string("hips:mesh,") + pattern, "bcube:3,2"),
               "--algorithm \"hips:mesh," + std::string(pattern) +
                   "\": no stage runs the pattern \"" + pattern +

@@ -48,6 +48,7 @@ void for_every_plan(CollectiveKind kind, const std::function<void(const Plan&)>&
   const Topology wide = parse_topology("bcube:4,2", "test");
   visit(Plan("weighted", wide, Placement::all(wide),
              {{1, {{4, 1}, {4, 4}}}, {3, {{2, 8}, {2, 4}, {2, 1}, {2, 2}}}}));
+  for (const char* several : {"hips:2xroot", "ps:0,1 3,2"}) visit(make_plan(several, wide, "test"));
   visit(Plan("flat", wide, Placement::all(wide), {{1, {{16, 1}}}}));
 }
 

@@ -138,7 +138,9 @@ TEST_F(HubSettingsTest, RefuseListsOfAggregatorsThatAreNone) {
   settings_.aggregator_count = 2;
   expect_refused("the hub has the aggregator 7 twice");
   settings_.aggregator_count = 21;
-  expect_refused("the hub has 21 aggregators: expected a list of at most 20, and no other");
+  expect_refused("the hub has 21 aggregators: expected a list of 1 to 20, and no other");
+  settings_.aggregator_count = 0;
+  expect_refused("the hub has 0 aggregators: expected a list");
   settings_.aggregator_count = 1;
   settings_.aggregator = 7;
   expect_refused("and no other aggregator beside it");

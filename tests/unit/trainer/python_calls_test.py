@@ -324,6 +324,17 @@ class ThreadsTest(WithControlC):
                 failures.append(caught.exception)
             gradcube.Hub(session, weights, timeout=60).free(60)
 
+    def test_an_aggregator_is_a_number_or_some_of_any_type_that_are_whole(self):
+        weights = {"fc": numpy.ones(10, "float32")}
+        wrong = ([], (), numpy.array([], int), "7", "78", "", b"\x07", bytearray(b"\x07"), 8.0, numpy.array(8.0), ["7"])
+        with gradcube.Session(self.socket, job="job") as session:
+            for aggregator in (*wrong, [7, None], [[7]], -1, [1 << 16], object()):
+                with self.subTest(aggregator=aggregator), self.assertRaisesRegex(gradcube.InvalidError, "aggregator"):
+                    gradcube.Hub(session, weights, aggregator=aggregator, timeout=60)
+            for aggregator in (7, numpy.array(7), numpy.int64(7), [7], numpy.array([7, 8]), {7, 8}, iter((7, 8)), None):
+                with self.subTest(aggregator=aggregator):
+                    gradcube.Hub(session, weights, aggregator=aggregator, timeout=60).free(60)
+
     def test_arrays_of_weights_that_are_not_set_in_time_are_refused_until_they_are(self):
         arrays = {name: numpy.full(10, 7, "float32") for name in ("first", "second", "third")}
         with gradcube.Session(self.socket, job="job") as session:

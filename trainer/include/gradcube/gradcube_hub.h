@@ -105,9 +105,10 @@ typedef struct {
    * before new ones all trainers wait for their pushes and meet in a gradcube_barrier(). 0 to
    * 2^32 - 2, or GRADCUBE_HUB_SYNCHRONOUS. */
   uint64_t staleness;
-  /* In the place of `aggregator`: the numbers of several, 1 to 20 in any order. Each has whole
-   * chunks of keys, about as many bytes as the others; whoever has them, the weights after a step
-   * are the same. A hub of which one is lost has ended. */
+  /* In the place of `aggregator`: the numbers of several, 1 to 20 in any order, or NULL. On a star
+   * their ports are at most 20 together. Each has whole chunks of keys, about as many bytes as the
+   * others; whoever has them, the weights after a step are the same. A hub of which one is lost has
+   * ended. */
   const uint64_t* aggregators;
   size_t aggregator_count;
   /* 1: gradcube_hub_accumulate() and what follows it can be called; each owner then has one more

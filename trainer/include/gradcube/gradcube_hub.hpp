@@ -75,7 +75,7 @@ class Hub {
     wanted.lane = settings.lane;
     wanted.aggregator = settings.aggregator;
     wanted.staleness = settings.staleness;
-    wanted.aggregators = settings.aggregators.data();
+    if (!settings.aggregators.empty()) wanted.aggregators = settings.aggregators.data();
     wanted.aggregator_count = settings.aggregators.size();
     wanted.accumulate = settings.accumulate;
     made_->session = session.session_;

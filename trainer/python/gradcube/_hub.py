@@ -1,9 +1,9 @@
 """Hub: gradcube_hub.h on NumPy arrays."""
 
 import collections
-import collections.abc
 import contextlib
 import ctypes
+import operator
 import os
 import time
 
@@ -43,10 +43,17 @@ def _path_of(path):
 
 def _servers_of(aggregator):
     if aggregator is None:
-        aggregator = ()
-    elif not isinstance(aggregator, collections.abc.Iterable):
-        aggregator = (aggregator,)
-    servers = [whole_number(server, "aggregator", 0, _MOST_SERVER) for server in aggregator]
+        return ()
+    try:
+        given = (operator.index(aggregator),)
+    except TypeError:
+        try:
+            given = () if isinstance(aggregator, (str, bytes, bytearray)) else tuple(aggregator)
+        except TypeError:
+            given = ()
+    if not given:
+        raise InvalidError(f"invalid aggregator {aggregator!r:.64}: expected the number of a server, or a list of some")
+    servers = [whole_number(server, "aggregator", 0, _MOST_SERVER) for server in given]
     return (ctypes.c_uint64 * len(servers))(*servers)
 
 
@@ -117,7 +124,7 @@ class Hub:
             chunk_bytes=whole_number(chunk_bytes, "chunk_bytes", 0, _MOST_BYTES),
             lane=whole_number(lane, "lane", 0, session._last_lane),
             aggregator=_NO_AGGREGATOR,
-            aggregators=aggregators,
+            aggregators=aggregators or None,
             aggregator_count=len(aggregators),
             staleness=(
                 _SYNCHRONOUS if staleness is None else whole_number(staleness, "staleness", 0, _MOST_STALENESS)

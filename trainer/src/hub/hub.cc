@@ -66,11 +66,11 @@ std::vector<control::HubKey> ordered(const gradcube_hub_key* given, std::size_t 
 
 std::vector<std::uint32_t> aggregators_of(const gradcube_hub_settings& settings) {
   std::span<const std::uint64_t> given(&settings.aggregator, 1);
-  if (settings.aggregator_count != 0) {
+  if (settings.aggregators != nullptr || settings.aggregator_count != 0) {
     if (settings.aggregator != GRADCUBE_HUB_NO_AGGREGATOR || settings.aggregators == nullptr ||
-        settings.aggregator_count > shared::kMostAggregators) {
+        settings.aggregator_count == 0 || settings.aggregator_count > shared::kMostAggregators) {
       refuse_hub("the hub has " + std::to_string(settings.aggregator_count) +
-                 " aggregators: expected a list of at most " +
+                 " aggregators: expected a list of 1 to " +
                  std::to_string(shared::kMostAggregators) + ", and no other aggregator beside it");
     }
     given = {settings.aggregators, settings.aggregator_count};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "control/base/errors.h"
+#include "control/plan/algorithms.h"
 #include "control/plan/thread_schedule.h"
 #include "tests/unit/control/message.h"
 
@@ -59,6 +60,53 @@ TEST(AggregatorPlan, RefusesAServerThatIsNotThereOrHasTrainers) {
             "that has none; with one that has, take the algorithm ps");
   EXPECT_EQ(choice_refusal({0, 1}, {7, 7}),
             "the hub: server [2,1] is named twice; expected each server once");
+}
+
+std::string refusal_on(const char* spec, const std::vector<ServerId>& members,
+                       const std::vector<ServerId>& aggregators, const char* absent = "") {
+  const Topology topology = parse_absent(parse_topology(spec, "test"), absent, "test");
+  return message_of<UsageError>([&] {
+    aggregated(topology, Placement::of(topology, members, "test"), aggregators, "the hub");
+  });
+}
+
+// Whoever never talks to another may be as far from it as there is.
+TEST(AggregatorPlan, RefusesAnAggregatorThatIsTooFarFromATrainer) {
+  EXPECT_EQ(refusal_on("torus:18,1", {0, 5}, {9}),
+            "the hub: algorithm ps on topology torus:18,1: [0] sends to [9], 9 hops away, and a "
+            "frame takes 8 at most");
+  EXPECT_NE(refusal_on("torus:18,1", {0, 5}, {4, 9}).find("[0] sends to [9], 9 hops"),
+            std::string::npos);
+  EXPECT_EQ(refusal_on("torus:18,1", {0, 9}, {4, 5}), "") << "trainers at two ends";
+  EXPECT_EQ(refusal_on("torus:18,1", {5}, {0, 9}), "") << "aggregators at two ends";
+  EXPECT_NE(refusal_on("torus:12,1", {0}, {2}, "1").find("the hub: algorithm ps on topology"),
+            std::string::npos);
+  EXPECT_EQ(refusal_on("torus:12,1", {0, 11}, {5}, "1"), "");
+}
+
+// Of the pattern root every other server sends to the root alone.
+TEST(AggregatorPlan, LetsAPlanOfPsRunWhereOnlyTheServersAreFarFromEachOther) {
+  const Topology ring = parse_topology("torus:18,1", "test");
+  const Placement members = Placement::of(ring, std::vector<ServerId>{0, 4, 9}, "test");
+  EXPECT_TRUE(fitting_plan("ps:4", ring, members).has_value());
+  EXPECT_FALSE(fitting_plan("ps:0", ring, members).has_value());
+  EXPECT_FALSE(fitting_plan("mesh", ring, members).has_value());
+}
+
+// Its trainer learns how many ports there are.
+TEST(AggregatorPlan, RefusesAggregatorsThatHaveMorePortsThanAPlanHasThreads) {
+  const Topology star =
+      parse_topology("star:7", "test").with_own_ports({{5, 10, 1'000}, {6, 10, 1'000}});
+  const auto refusal = [&](const std::vector<ServerId>& aggregators) {
+    return message_of<UsageError>([&] {
+      aggregated(star, Placement::of(star, std::vector<ServerId>{0, 1}, "test"), aggregators,
+                 "the hub");
+    });
+  };
+  EXPECT_EQ(refusal({5, 6}), "");
+  EXPECT_EQ(refusal({4, 5, 6}),
+            "the hub: the plan has a thread for each aggregator, on a star for each of its ports: "
+            "expected at most 20 in all, and here are 21");
 }
 
 // Each is a root of its own thread, and has no part in the others'.

@@ -95,7 +95,7 @@ TEST(Bindings, DivideEachLevelToWithinAChunkOfTheMean) {
     const auto paths =
         hub_paths(plan_of("bml", "bcube:2,4"), lcores_on(std::vector<int>(8, -1)), {});
     const auto bindings = bind_chunks(chunks, paths);
-    const HubLoads loads = hub_loads(chunks, bindings, 4, 8);
+    const HubLoads loads = hub_loads(chunks, bindings, paths, 8);
     std::uint64_t all = 0;
     std::uint64_t largest = 0;
     for (const Chunk& chunk : chunks) {
@@ -126,7 +126,7 @@ TEST(Bindings, FollowTheWeightsOfThreads) {
   const auto paths = hub_paths(plan, lcores_on({-1, -1}), {});
   const std::vector<HubKey> keys = {{"a", 10'000'000}};
   const auto chunks = cut_into_chunks(keys, kDefaultChunkBytes, "chunk");
-  const HubLoads loads = hub_loads(chunks, bind_chunks(chunks, paths), 2, 2);
+  const HubLoads loads = hub_loads(chunks, bind_chunks(chunks, paths), paths, 2);
   const auto [t0, t1] = std::pair(plan.thread(0).weight, plan.thread(1).weight);
   EXPECT_GT(t0, t1);
   const double ratio =
@@ -169,6 +169,16 @@ TEST(PortBytes, OfSeveralRootsAreThoseOfTheBusiest) {
             (std::vector<double>{880}));
 }
 
+// They are lcores of one server each.
+TEST(Bindings, OfSeveralRootsLoadTheLcoresOfTheBusiestAlone) {
+  const auto paths = hub_paths(plan_of("ps:7 8", "star:9"), lcores_on({-1, -1}), {});
+  const std::vector<HubKey> keys = {{"a", 640'000}};
+  const auto chunks = cut_into_chunks(keys, kDefaultChunkBytes, "chunk");
+  const HubLoads loads = hub_loads(chunks, bind_chunks(chunks, paths), paths, 2);
+  EXPECT_EQ(busiest_root(paths, loads.paths), 7U);
+  EXPECT_EQ(loads.lcores[0].bytes + loads.lcores[1].bytes, loads.paths[0].bytes);
+}
+
 // What comes over relays comes in by the ports that their routes lead to.
 TEST(PortBytes, OfARootThatIsNoNeighbourOfAllGoByTheRoutes) {
   const Plan plan = plan_of("ps", "bcube:3,2");
@@ -183,10 +193,10 @@ TEST(OptimizerBytes, AreThoseOfWeightsStateAndRoundedWeights) {
                                     {"b", 100, aggregation::DataType::float16}};
   EXPECT_EQ(optimizer_bytes(keys, parse_optimizer("sgd", "optimizer")), 110u * 4 + 200);
   EXPECT_EQ(optimizer_bytes(keys, parse_optimizer("adam", "optimizer")), 110u * 12 + 200);
-  EXPECT_EQ(owners(plan_of("bml", "bcube:3,2")), 9u);
-  EXPECT_EQ(owners(plan_of("ps", "star:9")), 1u);
-  EXPECT_EQ(owners(plan_of("ps:7 8 2", "star:9")), 3u);
-  EXPECT_EQ(owners(plan_of("hips:root,mesh", "bcube:3,2")), 3u);
+  EXPECT_EQ(greatest_share(plan_of("bml", "bcube:3,2")), 1.0 / 9);
+  EXPECT_EQ(greatest_share(plan_of("ps", "star:9")), 1);
+  EXPECT_EQ(greatest_share(plan_of("ps:7 8 2", "star:9")), 1.0 / 3);
+  EXPECT_EQ(greatest_share(plan_of("hips:root,mesh", "bcube:3,2")), 1.0 / 3);
 }
 
 }  // namespace

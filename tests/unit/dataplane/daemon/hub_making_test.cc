@@ -6,9 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "control/base/errors.h"
+#include "tests/unit/control/message.h"
 #include "tests/unit/dataplane/daemon/hub_table_bytes.h"
 #include "tests/unit/dataplane/engine/small_hub.h"
 
@@ -82,6 +84,31 @@ TEST_F(HubMakings, AreRefusedWhereTheMemoryOfTheOneBeforeDoesNotComeBack) {
   const std::unique_ptr<HubMaking> second = making(2);
   while (!second->go_on()) continue;
   expect_refused(*second);
+}
+
+// By their numbers: frames have room for 63.
+TEST(HubMaking, RefusesMoreExecutorsThanFramesCanName) {
+  MemoryQuota quota(std::uint64_t{1} << 30);
+  for (const auto& [roots, engines] :
+       {std::pair("0 1 2 3 4 5 6 7 8", 7U), std::pair("0 1 2 3 4 5 6 7", 8U)}) {
+    ServerHubShape shape = small_hub_shape();
+    shape.choice =
+        std::make_shared<control::PlanChoice>(std::make_shared<control::Plan>(control::make_plan(
+            std::string("ps:") + roots, control::parse_topology("star:9", "test"), "test")));
+    shape.all_trainers = 9;
+    shape.engines = engines;
+    HubWish wish{.job = "mnist",
+                 .server = "[0]",
+                 .number = 1,
+                 .table = HubTableSource(hub_table(small_keys())),
+                 .threads = std::launch::deferred};
+    HubMaking making(std::move(wish), HubDesign{shape}, MemoryQuota::Charge(quota, 1000));
+    EXPECT_TRUE(making.go_on());
+    const std::string refusal = control::message_of<control::UsageError>([&] { making.hub(); });
+    EXPECT_EQ(refusal, engines == 7 ? ""
+                                    : "job \"mnist\": its hub on server [0]: its plan and 8 "
+                                      "engines number 64 executors: expected at most 63");
+  }
 }
 
 }  // namespace

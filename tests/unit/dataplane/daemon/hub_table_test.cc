@@ -65,11 +65,11 @@ TEST(HubTable, SaysHowStaleTheHubOfItsAggregatorsMayBe) {
   EXPECT_EQ(content.aggregators, (std::vector<bcube::ServerId>{7, 8}));
 }
 
-TEST(HubTable, IsRefusedWithMoreAggregatorsThanItHas) {
+TEST(HubTable, IsRefusedWithMoreAggregatorsThanItHasOrAHubCanHave) {
   std::string table = good_table();
-  for (const std::uint32_t count : {1000U, UINT32_MAX}) {
+  for (const std::uint32_t count : {20U, 21U, 1000U, UINT32_MAX}) {
     std::memcpy(table.data() + offsetof(shared::HubTable, aggregators), &count, sizeof count);
-    EXPECT_THAT(refusal(table), HasSubstr("ends too early"));
+    EXPECT_THAT(refusal(table), HasSubstr(count > 20 ? "too many aggregators" : "ends too early"));
   }
 }
 
