@@ -157,6 +157,20 @@ def whole_number(value, name, least, most):
     return number
 
 
+def whole_numbers(given, name, most):
+    """`given`, a number from 0 to `most` or a sequence of some, as a list of ints."""
+    try:
+        values = [operator.index(given)]
+    except TypeError:
+        try:
+            values = [] if isinstance(given, (str, bytes, bytearray)) else list(given)
+        except TypeError:
+            values = []
+    if not values:
+        raise InvalidError(f"invalid {name} {given!r:.64}: expected a whole number, or a list of some")
+    return [whole_number(value, name, 0, most) for value in values]
+
+
 def real_number(value, name):
     """`value` as a float that is finite, and 0 or more."""
     try:

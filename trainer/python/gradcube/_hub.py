@@ -3,13 +3,12 @@
 import collections
 import contextlib
 import ctypes
-import operator
 import os
 import time
 
 import numpy
 
-from ._arrays import elements_of, real_number, whole_number
+from ._arrays import elements_of, real_number, whole_number, whole_numbers
 from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._held_memory import HeldMemory
 from ._hub_handle import HubHandle
@@ -39,22 +38,6 @@ def _path_of(path):
     if b"\0" in encoded:
         raise InvalidError(f"invalid path {path!r:.64}: expected one without NUL characters")
     return encoded
-
-
-def _servers_of(aggregator):
-    if aggregator is None:
-        return ()
-    try:
-        given = (operator.index(aggregator),)
-    except TypeError:
-        try:
-            given = () if isinstance(aggregator, (str, bytes, bytearray)) else tuple(aggregator)
-        except TypeError:
-            given = ()
-    if not given:
-        raise InvalidError(f"invalid aggregator {aggregator!r:.64}: expected the number of a server, or a list of some")
-    servers = [whole_number(server, "aggregator", 0, _MOST_SERVER) for server in given]
-    return (ctypes.c_uint64 * len(servers))(*servers)
 
 
 class Hub:
@@ -115,7 +98,7 @@ class Hub:
         keys, names = self._keys_of(weights)  # both must outlive the call
         if not isinstance(optimizer, str):
             raise InvalidError(f"invalid optimizer: expected a string, not {type(optimizer).__name__}")
-        aggregators = _servers_of(aggregator)
+        servers = [] if aggregator is None else whole_numbers(aggregator, "aggregator", _MOST_SERVER)
         settings = HubSettings(
             size=ctypes.sizeof(HubSettings),
             keys=keys,
@@ -124,8 +107,8 @@ class Hub:
             chunk_bytes=whole_number(chunk_bytes, "chunk_bytes", 0, _MOST_BYTES),
             lane=whole_number(lane, "lane", 0, session._last_lane),
             aggregator=_NO_AGGREGATOR,
-            aggregators=aggregators or None,
-            aggregator_count=len(aggregators),
+            aggregators=(ctypes.c_uint64 * len(servers))(*servers) if servers else None,
+            aggregator_count=len(servers),
             staleness=(
                 _SYNCHRONOUS if staleness is None else whole_number(staleness, "staleness", 0, _MOST_STALENESS)
             ),
