@@ -140,10 +140,19 @@ std::optional<int> run_everywhere(CLI::App& tool, int argc, const char* const* a
   return run_on_hosts(*hosts, words, hosts->all(), grace);
 }
 
+// CLI11 takes any value behind a flag's "=" for true.
+void refuse_values_of_flags(CLI::App& tool) {
+  for (CLI::Option* option : tool.get_options()) {
+    if (option->get_expected_max() == 0) option->disable_flag_override();
+  }
+  for (CLI::App* command : tool.get_subcommands(nullptr)) refuse_values_of_flags(*command);
+}
+
 // Parses and runs; the exit code of the command.
 int run(CLI::App& tool, const Action& action, int argc, const char* const* argv,
         const std::vector<std::string>& words) {
   refuse_empty_values(argc, argv);
+  refuse_values_of_flags(tool);
   try {
     tool.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version

@@ -172,6 +172,10 @@ class LinkCheck::Measurement {
       }
       return;
     }
+    if (items(flows, "flows").size() < count_field(flows, "flow_count").value_or(0)) {
+      result.problem = "not measured: the daemon tells of some of its flows only";
+      return;
+    }
     for (const json& flow : items(flows, "flows")) {
       if (text_field(flow, "job") != job_) continue;
       const std::uint64_t resent = count_field(flow, "resent").value_or(0);
@@ -229,6 +233,7 @@ LinkCheck::LinkCheck(const control::RunDirectory& directory, const LinkCheckSett
     : directory_(directory),
       settings_(settings),
       cluster_(read_running_cluster(ask_status(directory))) {
+  ask_flows(directory, {"check"});  // refuses who may not see them, before a link is measured
   const auto is_here = [this](control::ServerId server) {
     return cluster_.sockets.contains(server);
   };
@@ -284,15 +289,14 @@ void LinkCheck::run_at_once(const json& status, const NeighbourLink* links, std:
       longest_core_wait(loads, thread_loads(processes)) /
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (InterruptGuard::interrupted()) throw control::SetupError("interrupted");
-  std::vector<std::string> jobs;
-  for (const Measured& one : measured) jobs.push_back(one.measurement->job());
-  const json flows = ask_flows(directory_, jobs);
   const json after = ask_status(directory_);
   for (const Measured& one : measured) {
     LinkResult& result = results[one.result];
     // A link that went down a moment ago may have been measured over other paths.
     result.problem = reported_problem(after, cluster_, result.link);
-    if (result.problem.empty()) one.measurement->finish(after, flows, settings_, core_wait, result);
+    if (!result.problem.empty()) continue;
+    const json flows = ask_flows(directory_, {one.measurement->job()});
+    one.measurement->finish(after, flows, settings_, core_wait, result);
   }
 }
 

@@ -151,12 +151,13 @@ std::optional<ClusterHosts> kept_cluster_hosts(const RunDirectory& directory) {
   if (!std::filesystem::exists(kept_hosts_file(directory), error)) return std::nullopt;
   directory.check();  // what stands there is run as a command
   const std::filesystem::path path = kept_hosts_file(directory);
+  const control::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const std::optional<std::string> text = control::read_text(file, kMostFileBytes);
+  if (!text) throw control::system_error("cannot read {}", path.string());
   try {
-    const control::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    const std::string text = control::read_text(file, kMostFileBytes).value_or("");
-    return hosts_from_json(text.size() > kMostFileBytes
+    return hosts_from_json(text->size() > kMostFileBytes
                                ? nlohmann::json()
-                               : nlohmann::json::parse(text, nullptr, false));
+                               : nlohmann::json::parse(*text, nullptr, false));
   } catch (const std::exception& wrong) {
     throw SetupError(
         fmt::format("{} does not say on which hosts the cluster is: {}; remove it, and end what "

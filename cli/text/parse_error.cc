@@ -137,6 +137,11 @@ std::string unexpected_word(const CLI::App& tool, std::vector<std::string> words
 
 // "--rate: 1 required TEXT missing", "--mtu: At Most 1 required but received 2".
 std::string wrong_number_of_values(const std::string& text) {
+  constexpr std::string_view kOfFlag = " was given a disallowed flag override";
+  if (text.ends_with(kOfFlag)) {
+    const std::string name = text.substr(0, text.size() - kOfFlag.size());
+    return (name.size() == 1 ? "-" : "--") + name + " takes no value";
+  }
   const std::string flag = text.substr(0, text.find(':'));
   return text.ends_with("missing") ? flag + ": a value is missing"
                                    : flag + " is given more than once";

@@ -164,10 +164,13 @@ std::uint64_t checkpoint_header_bytes(std::span<const std::uint8_t> prefix,
       std::memcmp(prefix.data(), kMagic.data(), kMagic.size()) != 0) {
     refuse(where, "it is no checkpoint of a hub, or its beginning is lost");
   }
-  const auto version = load_little<std::uint64_t>(prefix.data() + kVersionAt);
+  const auto version = load_little<std::uint32_t>(prefix.data() + kVersionAt);
   if (version != kCheckpointVersion) {
     refuse(where, "its format is version " + std::to_string(version) +
                       "; this version of Gradcube reads " + std::to_string(kCheckpointVersion));
+  }
+  if (load_little<std::uint32_t>(prefix.data() + kVersionAt + 4) != 0) {
+    refuse(where, "its header is damaged: it has two versions");
   }
   const auto header = load_little<std::uint64_t>(prefix.data() + kHeaderBytesAt);
   const auto whole = load_little<std::uint64_t>(prefix.data() + kFileBytesAt);

@@ -106,7 +106,8 @@ DaemonAnswer read_answer(std::string_view line) {
   } else if (answer["ok"] == true) {
     read.answer = std::move(answer);
   } else {
-    const bool told = answer.contains("error") && answer["error"].is_string();
+    const bool told =
+        answer.contains("error") && answer["error"].is_string() && answer["error"] != "";
     read.refused = true;
     read.usage = told && answer.contains("usage") && answer["usage"] == true;
     read.why = told ? printable(answer["error"].get<std::string>(), kLongestRefusal)

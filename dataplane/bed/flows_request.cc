@@ -11,6 +11,11 @@ namespace gradcube::dataplane {
 using Json = nlohmann::ordered_json;
 
 std::vector<std::string> jobs_of_flows(const nlohmann::json& request) {
+  for (const auto& [name, value] : request.items()) {
+    if (name != "command" && name != "jobs") {
+      throw control::UsageError("flows: there is no \"" + name + "\": expected \"jobs\"");
+    }
+  }
   const nlohmann::json jobs = request.value("jobs", nlohmann::json::array());
   const auto is_text = [](const nlohmann::json& job) { return job.is_string(); };
   if (jobs.is_array() && std::ranges::all_of(jobs, is_text)) return jobs;

@@ -40,7 +40,8 @@ struct PacketPoolOptions {
   // Packets in each lcore's cache, 0..512. Other lcores cannot use them, so a pool that several
   // lcores use must be larger by one cache for each of them.
   std::uint32_t cache = 256;
-  // That the packets' memory comes from as long as this has some; -1: any.
+  // Whose huge pages the packets lie in, as long as it has some; -1: any. Where DPDK has none the
+  // kernel chooses.
   int numa_node = -1;
 };
 

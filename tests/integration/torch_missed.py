@@ -212,6 +212,10 @@ def shared_outputs():
     dist.all_gather(outputs, torch.full((3, 3, 2), rank + 1.0))
     assert torch.equal(cube[:, 1:4], torch.arange(1.0, 5).repeat_interleave(2).expand(3, 3, 8)), cube
     assert not cube[:, 0].any() and not cube[:, 4].any(), cube
+    cube = torch.zeros(2, 5, 8)
+    outputs = list(cube[:, ::2].chunk(4, dim=2))  # of two steps, and what divides both shows that they are apart
+    dist.all_gather(outputs, torch.full((2, 3, 2), rank + 1.0))
+    assert torch.equal(cube[:, ::2], torch.arange(1.0, 5).repeat_interleave(2).expand(2, 3, 8)), cube
     hidden = [torch.zeros(8).as_strided((2, 3), (3, 2)), *torch.zeros(3, 2, 3)]  # they share none, which no step shows
     refusal(lambda: dist.all_gather(hidden, torch.ones(2, 3)), words, "among each other")
     dist.all_gather([whole[:3, 0], whole[1, 1:], *others], own * rank)  # a part of a row beside a column

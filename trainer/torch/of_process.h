@@ -2,7 +2,7 @@
 // memory: that of its parent may have been locked at the fork.
 //
 // Each call asks some ten times which process this is. The kernel is asked once: its answer lies in
-// a page that is zero in a child, be it of fork() or of clone().
+// a page that is zero in a child that has memory of its own, be it of fork() or of clone().
 //
 // Threads: any. It is never destroyed: threads of groups may outlive what is static.
 #ifndef GRADCUBE_TRAINER_TORCH_OF_PROCESS_H_
@@ -24,7 +24,9 @@ inline std::atomic<pid_t>* const process_page = [] {
   constexpr std::size_t kBytes = sizeof(std::atomic<pid_t>);
   void* const page =
       ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  const bool is_wiped = page != MAP_FAILED && ::madvise(page, kBytes, MADV_WIPEONFORK) == 0;
+  // Some emulators take any advice.
+  const bool is_wiped = page != MAP_FAILED && ::madvise(page, kBytes, MADV_WIPEONFORK) == 0 &&
+                        ::madvise(page, kBytes, -1) != 0;
   return is_wiped ? new (page) std::atomic<pid_t>(0) : nullptr;
 }();
 

@@ -4,7 +4,6 @@
 #include <csignal>
 #include <pthread.h>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 
 #include "trainer/torch/interpreter.h"
@@ -59,7 +58,7 @@ void Progress::hand_over() {
   try {
     // Also while the group stops: what this one waits for may be told after what it has in hand.
     next = std::thread([progress = shared_from_this()] { progress->run(); });
-  } catch (const std::system_error& error) {
+  } catch (const std::exception& error) {
     lock.unlock();
     lose_order(error.what());
     session_->leave();  // what is waited for may be read and written, and the caller goes on

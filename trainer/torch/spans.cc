@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 
 namespace gradcube::pytorch {
 namespace {
@@ -37,12 +38,27 @@ bool runs_are_nested(const Span& span) {
   });
 }
 
+// Whether some step of theirs shows it, or what divides all of them.
+bool are_columns(const std::vector<Span>& spans) {
+  const auto spread = std::find_if(spans.begin(), spans.end(), is_spread);
+  if (spread == spans.end()) return false;
+  const auto is_shown = [&spans](const Span::Dimension& one) {
+    return are_side_by_side(spans, one.step);
+  };
+  if (std::any_of(spread->runs.begin(), spread->runs.end(), is_shown)) return true;
+  std::size_t common = 0;
+  for (const Span& span : spans) {
+    for (const Span::Dimension& one : span.runs) common = std::gcd(common, one.step);
+  }
+  return are_side_by_side(spans, common);
+}
+
 }  // namespace
 
 std::runtime_error shared_memory() {
   return std::runtime_error(
-      "tensors of this call share memory, or lie among each other other than as columns do, and it "
-      "is written: expected memory of its own for each of them");
+      "tensors of this call share memory, or lie among each other in another way than columns do, "
+      "and it is written: expected memory of its own for each of them");
 }
 
 bool overlap(const Span& one, const Span& other) {
@@ -102,14 +118,7 @@ void check_apart(const std::vector<Span>& given) {
       end = std::max(end, last->begin + last->bytes, before);
       if (last->is_written) written_end = std::max(written_end, last->begin + last->bytes, before);
     }
-    const auto spread = std::find_if(first, last, is_spread);
-    const auto is_shown = [first, last](const Span::Dimension& one) {
-      return are_side_by_side({first, last}, one.step);
-    };
-    if (is_a_write_met &&
-        (spread == last || std::none_of(spread->runs.begin(), spread->runs.end(), is_shown))) {
-      throw shared_memory();
-    }
+    if (is_a_write_met && !are_columns({first, last})) throw shared_memory();
     first = last;
   }
 }

@@ -279,8 +279,8 @@ Plan make_parameter_server_plan(const std::string& name, const Topology& topolog
   }
   require_few_threads(name, threads.size());
   const bool one_hop = placement.dimensions().size() == 1 && !topology.space().cabled();
-  return Plan(name, topology, placement, std::move(threads),
-              one_hop && threads.size() == 1 ? LinkUse::exclusive : LinkUse::shared);
+  const LinkUse use = one_hop && threads.size() == 1 ? LinkUse::exclusive : LinkUse::shared;
+  return Plan(name, topology, placement, std::move(threads), use);
 }
 
 // The two-level scheme (BlueConnect, section 2.3; PHub, section 3.4): the servers under each switch

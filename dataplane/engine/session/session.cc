@@ -296,7 +296,11 @@ void Session::end_hub(std::int32_t code, std::uint32_t notice) {
 Session::EndedPushes Session::end_pushes() {
   EndedPushes ended;
   ended.rounds = hub()->board().take_ended(
-      [&ended] { return !(ended.held_up = GuardedMemory::pending()); },
+      [&ended] {
+        const bool is_pending = GuardedMemory::pending();
+        ended.held_up = ended.held_up || is_pending;
+        return !is_pending;
+      },
       [this](unsigned local, std::uint64_t request, double squares) {
         complete(trainers_[local], request, 0, 0, std::bit_cast<std::uint64_t>(squares));
       });

@@ -39,7 +39,7 @@ Errors are exceptions: ``gradcube.Error`` and its subclasses, whose text says wh
 Any thread may use a session and its requests. Where several threads submit to one lane, the order of their
 submissions is theirs to agree on, on all trainers alike. Waiting releases the interpreter lock, and Ctrl-C ends it
 within a tenth of a second. In asyncio, `loop.add_reader(session, callback)` calls back when a request may have ended:
-the callback calls test() on the requests.
+the callback calls test() on the requests. Remove the reader while there are none.
 
 Arrays may outlive their session: a session that is closed or garbage-collected leaves its job at once, and the
 memory is freed when the last array is gone. In a forked child every call raises InvalidError, and the parent's

@@ -122,7 +122,9 @@ class Session:
     def fileno(self):
         """A descriptor that is readable when a request may have ended: for select and asyncio's add_reader().
 
-        Then call test() on the requests: once the end of each that has ended was reported, it is unreadable again.
+        Then call test() on the requests: once the end of each that has ended was reported, it is unreadable again,
+        but for a message of the daemon, which the next test() of a request that goes on takes. So watch it only while
+        there are requests.
         """
         handle = self._open_handle()
         descriptor = handle.native.gradcube_event_fd(handle.session)

@@ -77,7 +77,10 @@ TEST_F(Checkpoint, IsRefusedWithWhatIsWrong) {
   EXPECT_EQ(refusal_of([](auto& bytes) { bytes.assign(500, '{'); }),
             "checkpoint: it is no checkpoint of a hub, or its beginning is lost");
   for (const std::uint8_t version : {3, 5}) {
-    EXPECT_EQ(refusal_of([&](auto& bytes) { bytes[8] = version; }),
+    EXPECT_EQ(refusal_of([&](auto& bytes) {
+                bytes[8] = version;
+                bytes[13] = 0xa5;  // before 4 there was a checksum
+              }),
               "checkpoint: its format is version " + std::to_string(version) +
                   "; this version of Gradcube reads 4");
   }

@@ -144,17 +144,6 @@ TEST(PacketPool, KeepsItsPacketsWhereDpdkHasNoMemoryForMore) {
   rte_pktmbuf_free_bulk(all.data(), options.count);
 }
 
-// As most hosts have one node, DPDK has no memory of the second.
-TEST(PacketPool, TakesOtherMemoryWhereItsNodeHasNone) {
-  PacketPoolOptions options;
-  options.name = "elsewhere";
-  options.count = 127;
-  options.numa_node = 7;
-  PacketPool pool(options);
-  EXPECT_EQ(pool.made(), options.count);
-  EXPECT_EQ(pool.numa_node(), 7);
-}
-
 TEST(PacketRing, HoldsExactlyItsDepthAndFreesWhatIsLeft) {
   PacketPoolOptions options;
   options.name = "ringed";
