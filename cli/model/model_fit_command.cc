@@ -104,9 +104,9 @@ Report report_of(const RunningCluster& cluster, const Fit& fit) {
                cell::seconds(static_cast<double>(costs.latency[level]) * 1e-9)});
   }
   const std::string algorithm = fitted_name(costs);
-  report.line(fmt::format("# a core takes {} for a message; {} {}", human_seconds(overhead),
-                          fit.doubts.empty() ? "ask for the algorithm" : "by this doubtful fit:",
-                          algorithm));
+  report.line(fmt::format(
+      "# a core takes {} for a message; {} {}", human_seconds(overhead),
+      fit.doubts.empty() ? "ask for the algorithm" : "by this doubtful fit:", algorithm));
   report.fact("overhead_seconds", overhead);
   report.fact("servers_per_core", costs.servers_per_core);
   report.fact("all_servers_seconds", fit.plans.front().seconds);
