@@ -13,7 +13,6 @@
 namespace gradcube::dataplane {
 
 using aggregation::DataType;
-using control::SegmentRange;
 
 namespace {
 

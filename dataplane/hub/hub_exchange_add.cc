@@ -10,7 +10,6 @@ namespace gradcube::dataplane {
 
 using aggregation::DataType;
 using control::ScheduleStep;
-using control::SegmentRange;
 using control::StreamPositions;
 
 namespace {

@@ -9,7 +9,6 @@
 namespace gradcube::dataplane {
 
 using aggregation::DataType;
-using control::SegmentRange;
 
 // A hostile label: planes that there are not, or of a hub that has none.
 bool HubExchange::may_come(const ChunkState& chunk, const HubLabel& label) const {

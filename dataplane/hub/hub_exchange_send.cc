@@ -7,7 +7,6 @@
 namespace gradcube::dataplane {
 
 using control::ScheduleStep;
-using control::SegmentRange;
 using control::StreamPositions;
 
 // As PlanExecutor::result_is_here().
