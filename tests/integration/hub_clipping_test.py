@@ -10,8 +10,9 @@ import torch
 from gradcube._hub_optimizer import HubOptimizer
 
 from fabrics import PATIENCE
-from harness import Cluster, TestCase, all_of, job, main, wait_until
+from harness import all_of, job, main
 from hub_model import batch_of, loss_of, model_of, values_of
+from hub_trainers import HubTrainers
 
 LATE = PATIENCE
 STEPS = 5
@@ -37,25 +38,7 @@ class LateOnce:
         self._request.wait(timeout)
 
 
-class Clipping(TestCase):
-    @classmethod
-    def setUpClass(cls):
-        torch.set_num_threads(1)
-        cls.cluster = Cluster("--topology", "bcube:2,2")
-        cls.addClassCleanup(cls.cluster.end)
-
-    def tearDown(self):
-        wait_until(lambda: self.cluster.status()["jobs"] == [], "all jobs to be forgotten")
-
-    def together(self, work):
-        """work(session) of all trainers, by rank."""
-        with job(self.cluster, "clipping") as sessions:
-            results = all_of(work, sessions)
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
-        return results
-
+class Clipping(HubTrainers):
     def train(self, session, optimizer, max_norm, settings, dtype=torch.float32, step=HubOptimizer.step):
         """The weights, and the norm of each step."""
         model, norms = model_of(session.rank, dtype), []

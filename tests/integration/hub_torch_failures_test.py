@@ -9,8 +9,9 @@ import torch
 from gradcube._hub_optimizer import HubOptimizer
 
 from fabrics import PATIENCE as LATE
-from harness import Cluster, TestCase, all_of, job, main, wait_until
+from harness import all_of, job, main, wait_until
 from hub_model import batch_of, loss_of, model_of, values_of
+from hub_trainers import HubTrainers
 
 
 def optimizer_of(session):
@@ -19,13 +20,7 @@ def optimizer_of(session):
     return HubOptimizer([first, second], session=session, timeout=LATE), first
 
 
-class Failures(TestCase):
-    @classmethod
-    def setUpClass(cls):
-        torch.set_num_threads(1)
-        cls.cluster = Cluster("--topology", "bcube:2,2")
-        cls.addClassCleanup(cls.cluster.end)
-
+class Failures(HubTrainers):
     def test_a_trainer_that_leaves_ends_the_step_of_all_others_with_its_name(self):
         def train(session):
             optimizer, reached = optimizer_of(session)

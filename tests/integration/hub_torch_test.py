@@ -14,33 +14,16 @@ import torch
 from gradcube._hub_optimizer import HubOptimizer
 
 from fabrics import PATIENCE
-from harness import Cluster, TestCase, all_of, job, main, wait_until
+from harness import Cluster, TestCase, all_of, job, main
 from hub_model import batch_of, loss_of, model_of, values_of
+from hub_trainers import HubTrainers
 from torch_launch import LONG
 
 LATE = PATIENCE
 STEPS = 5
 
 
-class HubOptimizers(TestCase):
-    @classmethod
-    def setUpClass(cls):
-        torch.set_num_threads(1)
-        cls.cluster = Cluster("--topology", "bcube:2,2")
-        cls.addClassCleanup(cls.cluster.end)
-
-    def tearDown(self):
-        wait_until(lambda: self.cluster.status()["jobs"] == [], "all jobs to be forgotten")
-
-    def together(self, work, name="torch"):
-        """work(session) of all trainers, by rank."""
-        with job(self.cluster, name) as sessions:
-            results = all_of(work, sessions)
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
-        return results
-
+class HubOptimizers(HubTrainers):
     def train(self, session, optimizer, dtype=torch.float32, **settings):
         model = model_of(session.rank, dtype)
         parameters = model.named_parameters() if optimizer != "adam" else model.parameters()

@@ -49,49 +49,6 @@ class Parent(TestCase):
             self.assertEqual(cluster.files(), [])
 
 
-class Refused(TestCase):
-    """One message: what, where, what is accepted; exit 2; nothing started."""
-
-    def check(self, *words, flags):
-        with Cluster(up=False) as cluster:
-            self.assert_one_message(cluster.tool("up", *flags), 2, *words)
-            self.assertEqual(cluster.files(), [], "something was started")
-
-    def test_a_topology_of_no_ports(self):
-        self.check("--topology", "bcube:0,2", flags=["--topology", "bcube:0,2"])
-
-    def test_a_topology_cut_short(self):
-        self.check("--topology", "bcube:3", "bcube:n,k", flags=["--topology", "bcube:3"])
-        self.check("--topology", "bcube:4x", "bcube:4x3x2", flags=["--topology", "bcube:4x"])
-
-    def test_a_topology_that_there_is_not(self):
-        self.check("--topology", "ring:4", "bcube:", "star:", flags=["--topology", "ring:4"])
-
-    def test_a_topology_of_too_many_servers(self):
-        self.check("--topology", flags=["--topology", "bcube:99999999,4"])
-
-    def test_a_rate_without_a_unit(self):
-        self.check("--rate", "200", "mbit", flags=["--rate", "200"])
-
-    def test_a_loss_above_one(self):
-        self.check("--loss", flags=["--loss", "1.5"])
-
-    def test_a_cluster_file_with_an_unknown_key(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-            file.write('[link]\nrate = "1gbit"\nspeed = 3\n')
-            file.flush()
-            self.check(file.name, "line 3", "speed", "rate", flags=["--cluster", file.name])
-
-    def test_a_cluster_file_that_is_none(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-            file.write("topology = bcube:3,2\n")
-            file.flush()
-            self.check(file.name, flags=["--cluster", file.name])
-
-    def test_a_cluster_file_that_is_not_there(self):
-        self.check("/nowhere.toml", flags=["--cluster", "/nowhere.toml"])
-
-
 class Lifecycle(TestCase):
     def test_commands_without_a_cluster_say_how_to_start_one(self):
         with Cluster(up=False) as cluster:
